@@ -123,7 +123,7 @@ impl Unread {
 
 /// An agent's report at the end of its task.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Said {
+pub struct AgentReport {
     #[serde(rename = "result")]
     pub outcome: Outcome,
     pub summary: Option<String>,

@@ -16,7 +16,7 @@ mod sketch;
 mod sources;
 mod standing;
 
-pub use answering::{Answered, Telling};
+pub use answering::{Answered, EventSink};
 pub use live::{ChatTools, LiveChats, LiveSettings};
 pub use mentions::{Addressed, UnknownMention};
 pub use of_run::{WeakChats, is_own_chat};

@@ -200,7 +200,7 @@ impl Chats<'_> {
     ///
     /// # Errors
     /// Blank or too long; an ended or unknown chat.
-    pub async fn say_as_person(
+    pub async fn post_as_person(
         self,
         who: &Principal,
         chat: &ChatId,

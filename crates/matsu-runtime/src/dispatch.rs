@@ -21,7 +21,7 @@ use matsu_core::session::Session;
 
 use crate::tasks::News;
 use crate::tool::envelope::{checked, refuse};
-use crate::tool::{Answer, ToolContext, ToolEntry, ToolError};
+use crate::tool::{ToolContext, ToolEntry, ToolError, ToolReply};
 use crate::wait::{Check, after, wait_until};
 
 use who::Who;
@@ -58,12 +58,12 @@ pub async fn call(entry: &ToolEntry, cx: &ToolContext, mut arguments: Map<String
     let cx = &who.cx;
     let took_ms = (cx.runtime.clock().instant() - began).as_millis();
     let (mut body, is_error) = match outcome {
-        Ok(Answer::Done(mut fields)) => {
+        Ok(ToolReply::Done(mut fields)) => {
             tracing::debug!(tool = entry.name, principal = %cx.principal, bytes, took_ms, "tool call");
             fields.insert("ok".to_owned(), Value::Bool(true));
             (Value::Object(fields), false)
         }
-        Ok(Answer::Deferred(id)) => return Reply::Task(id),
+        Ok(ToolReply::Deferred(id)) => return Reply::Task(id),
         Err(error) if error.code == ErrorCode::Interrupted => {
             tracing::info!(tool = entry.name, principal = %cx.principal, "tool call held up by an interrupt");
             return signal::notice(&cx.runtime);
@@ -81,7 +81,7 @@ async fn admitted(
     who: &Who,
     mut arguments: Value,
     bytes: usize,
-) -> Result<Answer<Map<String, Value>>, ToolError> {
+) -> Result<ToolReply<Map<String, Value>>, ToolError> {
     let cx = &who.cx;
     rights::check_role(entry, &cx.rights)?;
     if let Some(session) = &cx.session {

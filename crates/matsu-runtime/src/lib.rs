@@ -30,7 +30,7 @@ pub mod worker;
 pub use cursors::{Cursors, InstanceId};
 pub use runtime::{Bodies, Expiry, JobBody, JobContext, Runtime, RuntimeOptions, SessionOptions, Settings, Workers};
 pub use status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest};
-pub use stop_signal::{StopSignal, StopWord};
+pub use stop_signal::{StopLevel, StopSignal};
 pub use tasks::{StopReport, TaskError};
 pub use wait::{Check, Condition, Waited, wait_until};
 pub use worker::Service;

@@ -1,10 +1,10 @@
-//! How a running body learns that it should stop, and how hard. Words only ever get harder.
+//! How a running body learns that it should stop, and how hard. The level only ever rises.
 
 use tokio::sync::watch;
 
 /// The orders to a body, softest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum StopWord {
+pub enum StopLevel {
     #[default]
     GoOn,
     /// The task was paused or blocked: stop at the next checkpoint.
@@ -20,47 +20,47 @@ pub enum StopWord {
 /// The listening end, one per running body. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct StopSignal {
-    receiver: watch::Receiver<StopWord>,
+    receiver: watch::Receiver<StopLevel>,
 }
 
 impl StopSignal {
     #[must_use]
-    pub fn word(&self) -> StopWord {
+    pub fn level(&self) -> StopLevel {
         *self.receiver.borrow()
     }
 
     /// Returns as soon as the body has been ordered to stop in any way.
-    pub async fn stop_requested(&self) -> StopWord {
-        self.at_least(StopWord::Yield).await
+    pub async fn stop_requested(&self) -> StopLevel {
+        self.at_least(StopLevel::Yield).await
     }
 
-    /// Returns when the word is at least this hard. A body that cleans up listens for [`StopWord::Abort`].
-    pub async fn at_least(&self, word: StopWord) -> StopWord {
+    /// Returns when the level is at least this. A body that cleans up listens for [`StopLevel::Abort`].
+    pub async fn at_least(&self, level: StopLevel) -> StopLevel {
         let mut receiver = self.receiver.clone();
-        let current = receiver.wait_for(|current| *current >= word).await.map(|current| *current);
+        let current = receiver.wait_for(|current| *current >= level).await.map(|current| *current);
         // The sender was dropped: the runner of this body is gone.
-        current.unwrap_or(StopWord::Abort)
+        current.unwrap_or(StopLevel::Abort)
     }
 }
 
 /// The sending end.
 #[derive(Debug)]
-pub struct StopSpeaker {
-    said: watch::Sender<StopWord>,
+pub struct StopSender {
+    sender: watch::Sender<StopLevel>,
 }
 
-impl StopSpeaker {
+impl StopSender {
     #[must_use]
     pub fn new() -> (Self, StopSignal) {
-        let (said, receiver) = watch::channel(StopWord::GoOn);
-        (Self { said }, StopSignal { receiver })
+        let (sender, receiver) = watch::channel(StopLevel::GoOn);
+        (Self { sender }, StopSignal { receiver })
     }
 
     /// A softer order than the last one is not sent.
-    pub fn say(&self, word: StopWord) {
-        self.said.send_if_modified(|said| {
-            let is_harder = word > *said;
-            *said = word.max(*said);
+    pub fn send(&self, level: StopLevel) {
+        self.sender.send_if_modified(|last| {
+            let is_harder = level > *last;
+            *last = level.max(*last);
             is_harder
         });
     }
@@ -72,19 +72,19 @@ mod tests {
 
     #[tokio::test]
     async fn stop_words_only_get_harder_and_reach_late_listeners() {
-        let (speaker, signal) = StopSpeaker::new();
-        assert_eq!(signal.word(), StopWord::GoOn);
-        speaker.say(StopWord::EndSoon);
-        speaker.say(StopWord::Yield);
-        assert_eq!(signal.stop_requested().await, StopWord::EndSoon);
-        speaker.say(StopWord::Abort);
-        assert_eq!(signal.clone().at_least(StopWord::Abort).await, StopWord::Abort);
+        let (sender, signal) = StopSender::new();
+        assert_eq!(signal.level(), StopLevel::GoOn);
+        sender.send(StopLevel::EndSoon);
+        sender.send(StopLevel::Yield);
+        assert_eq!(signal.stop_requested().await, StopLevel::EndSoon);
+        sender.send(StopLevel::Abort);
+        assert_eq!(signal.clone().at_least(StopLevel::Abort).await, StopLevel::Abort);
     }
 
     #[tokio::test]
     async fn a_body_without_a_dispatcher_gets_the_abort_signal() {
-        let (speaker, signal) = StopSpeaker::new();
-        drop(speaker);
-        assert_eq!(signal.stop_requested().await, StopWord::Abort);
+        let (sender, signal) = StopSender::new();
+        drop(sender);
+        assert_eq!(signal.stop_requested().await, StopLevel::Abort);
     }
 }

@@ -43,22 +43,22 @@ pub trait Tool: Send + Sync + 'static {
     fn call(
         cx: &ToolContext,
         input: Self::Input,
-    ) -> impl Future<Output = Result<Answer<Self::Output>, ToolError>> + Send;
+    ) -> impl Future<Output = Result<ToolReply<Self::Output>, ToolError>> + Send;
 }
 
 /// How a call is answered.
 #[derive(Debug)]
-pub enum Answer<T> {
+pub enum ToolReply<T> {
     Done(T),
     /// It goes on as a task of its own; only for callers that said they can follow one.
     Deferred(TaskId),
 }
 
-impl<T> Answer<T> {
-    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Answer<U> {
+impl<T> ToolReply<T> {
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> ToolReply<U> {
         match self {
-            Self::Done(value) => Answer::Done(change(value)),
-            Self::Deferred(id) => Answer::Deferred(id),
+            Self::Done(value) => ToolReply::Done(change(value)),
+            Self::Deferred(id) => ToolReply::Deferred(id),
         }
     }
 }

@@ -34,7 +34,7 @@ use serde_json::{Map, Value, json};
 use matsu_core::task::Task;
 
 use crate::native_task::Arrived;
-use crate::tool::{Answer, Tool, ToolContext, ToolEntry, envelope};
+use crate::tool::{Tool, ToolContext, ToolEntry, ToolReply, envelope};
 
 pub(crate) use task_report::{Detail, OutputWish, TaskReport};
 
@@ -89,8 +89,8 @@ pub async fn wait_is_over(cx: &ToolContext, arrived: &Arrived) -> (Value, bool) 
         several => json!({ "task_ids": several, "since": since }),
     };
     let outcome = entry.call(cx, arguments).await.map(|answer| match answer {
-        Answer::Done(fields) => fields,
-        Answer::Deferred(_) => Map::new(),
+        ToolReply::Done(fields) => fields,
+        ToolReply::Deferred(_) => Map::new(),
     });
     envelope::of(entry, cx, outcome)
 }

@@ -194,7 +194,7 @@ impl App {
         self.inner.bounds.get_or_init(Bounds::default)
     }
 
-    /// Says who answers in chats with models. The first one counts.
+    /// Sets what answers in chats with models. The first one counts.
     pub fn host_chats(&self, chats: LiveChats) {
         let _ = self.inner.chats.set(chats);
     }
@@ -216,7 +216,7 @@ impl App {
         Arc::clone(&self.inner.channels.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Says who can look at what this crate does not know: files, programs, ports. The first one counts.
+    /// Sets what looks at what this crate does not know: files, programs, ports. The first one counts.
     pub fn set_doctor(&self, doctor: Doctor) {
         let _ = self.inner.doctor.set(doctor);
     }
@@ -226,7 +226,7 @@ impl App {
         self.inner.doctor.get()
     }
 
-    /// Says who knows the settings in use. The first one counts.
+    /// Sets what knows the settings in use. The first one counts.
     pub fn set_settings(&self, settings: InUse) {
         let _ = self.inner.settings.set(settings);
     }

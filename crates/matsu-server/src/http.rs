@@ -123,6 +123,6 @@ async fn nowhere() -> Problem {
 
 /// Routes behind the guard of the TCP listener.
 pub fn guarded(app: &App, routes: Router<App>) -> Router {
-    let classified = routes.layer(from_fn(unauthenticated::tell_apart));
+    let classified = routes.layer(from_fn(unauthenticated::classify));
     classified.layer(from_fn_with_state(app.clone(), guards::requests::tcp)).with_state(app.clone())
 }

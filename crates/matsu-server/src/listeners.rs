@@ -59,13 +59,13 @@ where
     let watching = revocation::watch(app.clone());
     // Only processes of this user can connect, and they are counted as what they start.
     let meet = async |_| Some(());
-    let serving = serve(app, listener, meet, move |app, stream, ()| tell_apart(app, router.clone(), stream));
+    let serving = serve(app, listener, meet, move |app, stream, ()| classify(app, router.clone(), stream));
     tokio::join!(serving, watching);
 }
 
 /// A relay begins with its preamble, and the supervisor of a run with a line of its own: both are JSON, and no HTTP
 /// method begins with a brace.
-async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
+async fn classify(app: App, router: axum::Router, stream: UnixStream) {
     let peer = Peer { ancestry: peer::ancestry(&app, &stream).await, ..Peer::default() };
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::new(reader);

@@ -74,29 +74,29 @@ pub fn document(version: &str, operations: &[Operation]) -> Value {
 }
 
 fn described(operation: &Operation, answers: &mut SchemaGenerator) -> Value {
-    let says = &operation.says;
+    let doc = &operation.doc;
     let mut described = json!({
-        "operationId": says.id,
-        "summary": says.summary,
+        "operationId": doc.id,
+        "summary": doc.summary,
         "tags": [operation.path.split('/').nth(1).unwrap_or_default()],
         "responses": {
-            says.status.to_string(): answer(&says.answer, answers),
+            doc.status.to_string(): answer(&doc.answer, answers),
             "default": { "$ref": "#/components/responses/Problem" },
         },
     });
     let mut parameters = path_parameters(operation.path);
-    parameters.extend(says.query.map(query_parameters).unwrap_or_default());
+    parameters.extend(doc.query.map(query_parameters).unwrap_or_default());
     if !parameters.is_empty() {
         described["parameters"] = parameters.into();
     }
-    if let Some(body) = says.body {
+    if let Some(body) = doc.body {
         described["requestBody"] =
             json!({ "required": true, "content": { "application/json": { "schema": inlined(body) } } });
     }
-    if says.is_open {
+    if doc.is_open {
         described["security"] = json!([]);
     }
-    described["x-roles"] = match says.who {
+    described["x-roles"] = match doc.who {
         Who::Everybody => json!(["viewer", "member", "admin"]),
         Who::Writers => json!(["member", "admin"]),
         Who::Admins => json!(["admin"]),

@@ -25,12 +25,12 @@ pub struct Resource {
 pub struct Operation {
     pub method: &'static str,
     pub path: &'static str,
-    pub says: Says,
+    pub doc: OperationDoc,
 }
 
 /// What the document says about an operation.
 #[derive(Clone, Copy)]
-pub struct Says {
+pub struct OperationDoc {
     /// Unique among all operations; clients are generated from it.
     pub id: &'static str,
     pub summary: &'static str,
@@ -62,8 +62,8 @@ pub enum ResponseShape {
 
 /// An operation that answers nothing yet; say what it takes and gives with the methods below.
 #[must_use]
-pub fn says(id: &'static str, summary: &'static str) -> Says {
-    Says {
+pub fn operation(id: &'static str, summary: &'static str) -> OperationDoc {
+    OperationDoc {
         id,
         summary,
         query: None,
@@ -75,7 +75,7 @@ pub fn says(id: &'static str, summary: &'static str) -> Says {
     }
 }
 
-impl Says {
+impl OperationDoc {
     #[must_use]
     pub fn query<T: JsonSchema>(self) -> Self {
         Self { query: Some(schema_of::<T>), ..self }
@@ -128,25 +128,25 @@ fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 
 impl Resource {
     #[must_use]
-    pub fn get<H: Handler<T, App>, T: 'static>(self, path: &'static str, says: Says, handler: H) -> Self {
+    pub fn get<H: Handler<T, App>, T: 'static>(self, path: &'static str, doc: OperationDoc, handler: H) -> Self {
         // Reading is for every role unless the route names another.
-        let who = if says.who == Who::Writers { Who::Everybody } else { says.who };
-        self.on(MethodFilter::GET, "get", path, Says { who, ..says }, handler)
+        let who = if doc.who == Who::Writers { Who::Everybody } else { doc.who };
+        self.on(MethodFilter::GET, "get", path, OperationDoc { who, ..doc }, handler)
     }
 
     #[must_use]
-    pub fn post<H: Handler<T, App>, T: 'static>(self, path: &'static str, says: Says, handler: H) -> Self {
-        self.on(MethodFilter::POST, "post", path, says, handler)
+    pub fn post<H: Handler<T, App>, T: 'static>(self, path: &'static str, doc: OperationDoc, handler: H) -> Self {
+        self.on(MethodFilter::POST, "post", path, doc, handler)
     }
 
     #[must_use]
-    pub fn patch<H: Handler<T, App>, T: 'static>(self, path: &'static str, says: Says, handler: H) -> Self {
-        self.on(MethodFilter::PATCH, "patch", path, says, handler)
+    pub fn patch<H: Handler<T, App>, T: 'static>(self, path: &'static str, doc: OperationDoc, handler: H) -> Self {
+        self.on(MethodFilter::PATCH, "patch", path, doc, handler)
     }
 
     #[must_use]
-    pub fn delete<H: Handler<T, App>, T: 'static>(self, path: &'static str, says: Says, handler: H) -> Self {
-        self.on(MethodFilter::DELETE, "delete", path, says, handler)
+    pub fn delete<H: Handler<T, App>, T: 'static>(self, path: &'static str, doc: OperationDoc, handler: H) -> Self {
+        self.on(MethodFilter::DELETE, "delete", path, doc, handler)
     }
 
     fn on<H: Handler<T, App>, T: 'static>(
@@ -154,17 +154,17 @@ impl Resource {
         filter: MethodFilter,
         method: &'static str,
         path: &'static str,
-        says: Says,
+        doc: OperationDoc,
         handler: H,
     ) -> Self {
         let route = on(filter, handler);
-        let route = match says.who {
+        let route = match doc.who {
             Who::Everybody => route,
             Who::Writers => route.layer(from_fn(writers_only)),
             Who::Admins => route.layer(from_fn(admins_only)),
         };
         self.router = self.router.route(path, route);
-        self.operations.push(Operation { method, path, says });
+        self.operations.push(Operation { method, path, doc });
         self
     }
 

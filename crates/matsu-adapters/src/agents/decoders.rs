@@ -63,7 +63,7 @@ pub fn names() -> Vec<&'static str> {
 
 /// Reads the events of one run, in order.
 pub trait Decoder: Send {
-    fn event(&mut self, event: &Value) -> Vec<Said>;
+    fn event(&mut self, event: &Value) -> Vec<Decoded>;
 
     /// What it must know to go on from here in another process.
     ///
@@ -112,7 +112,7 @@ pub enum Listens {
 
 /// Something an event says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum Decoded {
     /// A line for people who watch.
     Line(String),
     /// The vendor's name for the conversation.
@@ -191,7 +191,7 @@ mod tests {
         for (name, lines) in recorded {
             let make = of(name).flatten().unwrap();
             let mut whole = make();
-            let said = tests_support::feed(whole.as_mut(), lines);
+            let decoded = tests_support::feed(whole.as_mut(), lines);
             let outcome = whole.outcome();
             let lines: Vec<&str> = lines.lines().collect();
             for cut in 0..=lines.len() {
@@ -199,7 +199,7 @@ mod tests {
                 let mut both = tests_support::feed(first.as_mut(), &lines[..cut].join("\n"));
                 second.restore(first.state().unwrap()).unwrap();
                 both.extend(tests_support::feed(second.as_mut(), &lines[cut..].join("\n")));
-                assert_eq!((&both, second.outcome()), (&said, outcome.clone()), "{name} after {cut} events");
+                assert_eq!((&both, second.outcome()), (&decoded, outcome.clone()), "{name} after {cut} events");
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use matsu_core::ports::agent::{RunOrder, Say, StartError};
+use matsu_core::ports::agent::{PromptKind, RunOrder, StartError};
 use matsu_core::run::Isolation;
 
 use super::confinement::Confiner;
@@ -31,7 +31,7 @@ impl Ground {
         let resumed = order.resume.as_ref().and_then(|resume| resume.place.as_deref());
         let place = resumed.or(order.input.continues.as_ref().and_then(|continues| continues.place.as_deref()));
         let mut earlier: Option<Place> = place.and_then(|place| serde_json::from_str(place).ok());
-        if let Some(place) = earlier.as_mut().filter(|_| order.say == Say::BeginElsewhere) {
+        if let Some(place) = earlier.as_mut().filter(|_| order.say == PromptKind::BeginElsewhere) {
             // Folders of another machine; what it has committed may be here as well.
             (place.worktree, place.usage) = (None, None);
         }
@@ -43,7 +43,7 @@ impl Ground {
             (Isolation::Worktree, Some(wished)) => {
                 let path = earlier.as_ref().and_then(|place| place.worktree.clone());
                 let path = path.unwrap_or_else(|| options.data_dir.join("worktrees").join(job));
-                let resolves = order.input.resolves.as_ref().filter(|_| order.say == Say::Message);
+                let resolves = order.input.resolves.as_ref().filter(|_| order.say == PromptKind::Message);
                 let earlier = earlier
                     .and_then(|place| Some(Earlier { branch: place.branch?, base: place.base, head: place.head }));
                 let wish = OpenWish {

@@ -22,7 +22,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::decoders::{Decoder, Said};
+use super::decoders::{Decoded, Decoder};
 use super::definition::{Definition, UsageScope};
 use super::orphans;
 use super::place::{self, Place};
@@ -261,23 +261,23 @@ impl CliRun {
         let (mut text, mut questions): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
         for said in decoder.event(&event) {
             match said {
-                Said::Line(line) => text.push(line),
-                Said::Session(id) if is_session_id(&id) => {
+                Decoded::Line(line) => text.push(line),
+                Decoded::Session(id) if is_session_id(&id) => {
                     self.named = Some(id.clone());
                     self.send(&Word::Session { id: id.clone() });
                     self.events.push_back((RunEvent::Session(id), before));
                 }
                 // It becomes an argument of the next run; a stream can say anything.
-                Said::Session(_) => tracing::warn!(run = self.marker, "a program named its conversation oddly"),
-                Said::Usage(usage) => {
+                Decoded::Session(_) => tracing::warn!(run = self.marker, "a program named its conversation oddly"),
+                Decoded::Usage(usage) => {
                     let usage = own_usage(&self.definition, self.usage_before, usage, &mut self.place);
                     self.used = Some(usage);
                     self.events.push_back((RunEvent::Usage(usage), before));
                 }
-                Said::Question(question) => questions.push(question),
-                Said::Finished => is_finished = true,
-                Said::Request => self.requests += 1,
-                Said::Hopeless(why) => self.hopeless = Some(format!("{}: {why}", self.definition.name)),
+                Decoded::Question(question) => questions.push(question),
+                Decoded::Finished => is_finished = true,
+                Decoded::Request => self.requests += 1,
+                Decoded::Hopeless(why) => self.hopeless = Some(format!("{}: {why}", self.definition.name)),
             }
         }
         if !text.is_empty() {

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use super::child::{self, Child};
 use super::config::{ServerConfig, Transport};
-use super::handler::{Ears, Handler};
+use super::handler::{Handler, ServerEvents};
 use super::http;
 
 /// A server that is fetched on first use may take its time.
@@ -19,7 +19,7 @@ const CLOSE_MAX: Duration = Duration::from_secs(2);
 
 pub struct Connection {
     pub peer: Peer<RoleClient>,
-    pub ears: Arc<Ears>,
+    pub events: Arc<ServerEvents>,
     pub tools: Mutex<Arc<[Tool]>>,
     /// Gone once it is closed.
     inner: Mutex<Option<Inner>>,
@@ -55,8 +55,8 @@ impl Connection {
     }
 
     async fn open_once(config: &ServerConfig, environment: &[(String, String)], clock: Clock) -> Result<Self, Refusal> {
-        let ears = Arc::new(Ears::default());
-        let handler = Handler(Arc::clone(&ears));
+        let events = Arc::new(ServerEvents::default());
+        let handler = Handler(Arc::clone(&events));
         let (service, child) = match &config.transport {
             Transport::Stdio { command, args, env, cwd } => {
                 let (child, out, input) = child::start(command, args, cwd.as_deref(), environment, env)?;
@@ -73,7 +73,7 @@ impl Connection {
         let peer = service.peer().clone();
         let connection = Self {
             peer,
-            ears,
+            events,
             tools: Mutex::new(Arc::from([])),
             inner: Mutex::new(Some(Inner { service, child })),
             clock,

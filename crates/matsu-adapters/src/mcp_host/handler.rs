@@ -13,12 +13,12 @@ type Alive = dyn Fn() + Send + Sync;
 
 /// What the connection receives. Shared between it and rmcp.
 #[derive(Default)]
-pub struct Ears {
+pub struct ServerEvents {
     calls: Mutex<Vec<Weak<Alive>>>,
     tools_changed: AtomicBool,
 }
 
-impl Ears {
+impl ServerEvents {
     /// From now on progress of this server is a sign of life for that call, as long as the call holds its `Arc`.
     pub fn listen(&self, alive: &Arc<Alive>) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ impl Ears {
     }
 }
 
-pub struct Handler(pub Arc<Ears>);
+pub struct Handler(pub Arc<ServerEvents>);
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {

@@ -79,7 +79,7 @@ impl Server {
     /// The tools it offers, as far as they are wanted.
     pub async fn tools(&self) -> Result<Vec<Tool>, String> {
         let live = self.connection().await?;
-        if live.ears.take_tools_changed() {
+        if live.events.take_tools_changed() {
             live.read_tools().await?;
         }
         let tools = Arc::clone(&*live.tools.lock().await);
@@ -96,7 +96,7 @@ impl Server {
                 return ToolReply::Now(ToolAnswer::error(format!("the MCP server {name} is not available: {reason}")));
             }
         };
-        live.ears.listen(&request.alive);
+        live.events.listen(&request.alive);
         let mut params = CallToolRequestParams::new(tool.to_owned());
         params.arguments = Some(request.arguments);
         let answer = match live.peer.call_tool_once(params).await {

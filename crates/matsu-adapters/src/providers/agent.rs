@@ -12,7 +12,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::history::{Entry, Item, Maker, Role};
 use matsu_core::id::{JobId, RunId, SessionId};
 use matsu_core::job::Lease;
-use matsu_core::ports::agent::{AgentHost, LiveRun, RunEnd, RunEvent, RunOrder, RunWish, Say, Verdict};
+use matsu_core::ports::agent::{AgentHost, LiveRun, PromptKind, RunEnd, RunEvent, RunOrder, RunWish, Verdict};
 use matsu_core::ports::provider::{
     ModelEvent, ModelLimits, ModelRequest, ModelStream, ModelTurn, OutputShape, Price, Provider, ProviderError,
     ProviderFault, TurnEnd, Usage,
@@ -85,7 +85,7 @@ impl AgentModel {
             socket_key: Token::new(&secret::mint()),
             task_id: None,
             input: checked.input,
-            say: Say::Message,
+            say: PromptKind::Message,
             feedback: None,
             resume: None,
             onto: Vec::new(),

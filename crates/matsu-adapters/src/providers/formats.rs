@@ -13,7 +13,7 @@ pub(super) mod tests;
 
 use std::borrow::Cow;
 
-use matsu_core::history::{CallWithResult, Entry, Item, Maker, Role, Said, system_prompt};
+use matsu_core::history::{CallWithResult, Entry, Item, Maker, Role, UserPart, system_prompt};
 use serde_json::{Map, Value, json};
 
 use super::wire::Reader;
@@ -80,12 +80,12 @@ pub(super) fn late_text(call: &CallWithResult<'_>) -> String {
 }
 
 /// The words of a user's step; images apart.
-pub(super) fn user_text(said: &Said<'_>) -> Option<String> {
+pub(super) fn user_text(said: &UserPart<'_>) -> Option<String> {
     match said {
-        Said::Text(text) if text.trim().is_empty() => None,
-        Said::Text(text) => Some((*text).to_owned()),
-        Said::Late(call) => Some(late_text(call)),
-        Said::Image { .. } => None,
+        UserPart::Text(text) if text.trim().is_empty() => None,
+        UserPart::Text(text) => Some((*text).to_owned()),
+        UserPart::Late(call) => Some(late_text(call)),
+        UserPart::Image { .. } => None,
     }
 }
 

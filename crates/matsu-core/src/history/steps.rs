@@ -14,7 +14,7 @@ pub const NO_RESULT_YET: &str = "No result: the call was interrupted, or is stil
 /// One step of the conversation, in the order it is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step<'a> {
-    User(Vec<Said<'a>>),
+    User(Vec<UserPart<'a>>),
     Assistant {
         /// The model that answered, by its name in the chat.
         model: &'a str,
@@ -48,7 +48,7 @@ impl Step<'_> {
 
 /// What a user's step holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said<'a> {
+pub enum UserPart<'a> {
     Text(&'a str),
     Image {
         media_type: &'a str,
@@ -144,28 +144,28 @@ fn with_result<'a>(call: &'a Item, answers: &Answers<'a>) -> Option<CallWithResu
 }
 
 /// The results of a tool entry that were not sent with their calls.
-fn late<'a>(entry: &'a Entry, answers: &Answers<'a>, calls: &HashMap<&'a str, &'a Item>) -> Vec<Said<'a>> {
+fn late<'a>(entry: &'a Entry, answers: &Answers<'a>, calls: &HashMap<&'a str, &'a Item>) -> Vec<UserPart<'a>> {
     let results = entry.content.iter().filter_map(|item| {
         let Item::ToolResult { id, content, is_error, .. } = item else { return None };
         if answers.contains_key(id.as_str()) {
             return None;
         }
         let call = with_result(calls.get(id.as_str())?, answers)?;
-        Some(Said::Late(CallWithResult { result: content, is_error: *is_error, ..call }))
+        Some(UserPart::Late(CallWithResult { result: content, is_error: *is_error, ..call }))
     });
     results.collect()
 }
 
-fn said(item: &Item) -> Option<Said<'_>> {
+fn said(item: &Item) -> Option<UserPart<'_>> {
     match item {
-        Item::Text { text, .. } => Some(Said::Text(text)),
-        Item::Image { media_type, data } => Some(Said::Image { media_type, data }),
+        Item::Text { text, .. } => Some(UserPart::Text(text)),
+        Item::Image { media_type, data } => Some(UserPart::Image { media_type, data }),
         Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Thinking { .. } => None,
     }
 }
 
 /// Two user entries in a row are one step: a note, and the question that follows it.
-fn push_user<'a>(steps: &mut Vec<Step<'a>>, said: Vec<Said<'a>>) {
+fn push_user<'a>(steps: &mut Vec<Step<'a>>, said: Vec<UserPart<'a>>) {
     if said.is_empty() {
         return;
     }
@@ -218,14 +218,14 @@ mod tests {
         let steps = steps(&history);
         assert_eq!(results(&steps[0]), [("a", NO_RESULT_YET)]);
         assert!(
-            matches!(&steps[2], Step::User(said) if matches!(&said[..], [Said::Late(call)] if call.result == "done"))
+            matches!(&steps[2], Step::User(said) if matches!(&said[..], [UserPart::Late(call)] if call.result == "done"))
         );
     }
 
     #[test]
     fn notes_and_the_question_after_them_are_one_step() {
         let history = [Entry::system("s", NOW), Entry::user("note", NOW), Entry::user("question", NOW)];
-        assert_eq!(steps(&history), [Step::User(vec![Said::Text("note"), Said::Text("question")])]);
+        assert_eq!(steps(&history), [Step::User(vec![UserPart::Text("note"), UserPart::Text("question")])]);
         assert_eq!(system_prompt(&history).as_deref(), Some("s"));
     }
 }

@@ -410,8 +410,8 @@ pub struct RunOrder {
     pub socket_key: Token,
     pub task_id: Option<TaskId>,
     pub input: RunInput,
-    pub say: Say,
-    /// The words of [`Say::Feedback`].
+    pub say: PromptKind,
+    /// The words of [`PromptKind::Feedback`].
     pub feedback: Option<String>,
     pub resume: Option<Resume>,
     /// What earlier tasks have changed and the run's tree begins with, in this order.
@@ -422,7 +422,7 @@ pub struct RunOrder {
 
 /// What is said to the program this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Say {
+pub enum PromptKind {
     /// The message of the run.
     Message,
     /// It has read the message already, and was interrupted.

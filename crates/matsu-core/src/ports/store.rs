@@ -102,7 +102,7 @@ pub trait Store:
     + Run<ChatsKnownTo>
     + Run<InsertMessage>
     + Run<ListMessages>
-    + Run<Say>
+    + Run<PostMessage>
     + Run<AcknowledgeMessages>
     + Run<TakeMessages>
     + Run<TakeBackMessages>

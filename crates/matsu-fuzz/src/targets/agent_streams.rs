@@ -1,6 +1,6 @@
 //! What agents print: plain text, and the events of every program that has a decoder.
 
-use matsu_adapters::agents::decoders::{self, Decoder, Listens, Outcome, Said};
+use matsu_adapters::agents::decoders::{self, Decoded, Decoder, Listens, Outcome};
 use matsu_adapters::agents::text::{LineCutter, Tail, Utf8};
 use matsu_adapters::agents::{QuotaPart, is_session_id, quota};
 use matsu_core::clock::Timestamp;
@@ -48,7 +48,7 @@ fn waits(message: &str) {
     }
 }
 
-fn events(mut decoder: Box<dyn Decoder>, data: &[u8], size: usize) -> (Vec<Said>, Outcome) {
+fn events(mut decoder: Box<dyn Decoder>, data: &[u8], size: usize) -> (Vec<Decoded>, Outcome) {
     let mut cutter = LineCutter::default();
     let pieces = data.chunks(size.max(1)).flat_map(|chunk| cutter.push(chunk));
     let mut lines: Vec<String> = pieces.map(|(_, line)| line).collect();
@@ -57,15 +57,15 @@ fn events(mut decoder: Box<dyn Decoder>, data: &[u8], size: usize) -> (Vec<Said>
     for line in lines {
         assert!(!line.contains(['\n', '\0']), "a line that is several");
         let Ok(event) = serde_json::from_str(&line) else { continue };
-        for said in decoder.event(&event) {
-            match &said {
-                Said::Question(question) => reply(decoder.as_mut(), question),
-                Said::Session(id) if is_session_id(id) => {
+        for decoded in decoder.event(&event) {
+            match &decoded {
+                Decoded::Question(question) => reply(decoder.as_mut(), question),
+                Decoded::Session(id) if is_session_id(id) => {
                     assert!(!id.starts_with('-') && !id.contains(['/', ' ', '\n']), "an id that is read as a flag");
                 }
                 _ => {}
             }
-            all.push(said);
+            all.push(decoded);
         }
     }
     (all, decoder.outcome())

@@ -14,7 +14,9 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind};
 use matsu_core::limits::{CHAT_RUN_SECONDS_MAX, MESSAGES_PER_ACTION_MAX, RUN_SECONDS};
-use matsu_core::ports::agent::{Agent, AgentHost, Delivery, Resume, RunOrder, RunTrace, RunWish, Say, TraceState};
+use matsu_core::ports::agent::{
+    Agent, AgentHost, Delivery, PromptKind, Resume, RunOrder, RunTrace, RunWish, TraceState,
+};
 use matsu_core::ports::store::{
     BeginTurn, ChatCall, Conversation, EndTurn, OutputPosition, ReadOutputPosition, ReadStanding, SessionKey,
     StoreError, Turn, TurnOutcome, TurnUnderWay,
@@ -25,7 +27,7 @@ use matsu_core::session::{EndReason, Session, SessionState};
 
 use crate::runtime::JobBody;
 use crate::runtime::context::{JobContext, Taken};
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 use super::budget::Limits;
 use super::chat_outcome;
@@ -109,7 +111,7 @@ impl ChatRuns {
             socket_key: own.socket_key().clone(),
             task_id: None,
             input: input.clone(),
-            say: Say::Message,
+            say: PromptKind::Message,
             feedback: None,
             resume: resume.clone(),
             onto: Vec::new(),
@@ -184,7 +186,7 @@ impl ChatRuns {
             }
         };
         // A quota that returns, a shutdown, a lost lease: the same messages are for the next attempt.
-        let is_cut_off = cx.stop.word() != StopWord::GoOn && !matches!(end, JobEnd::Completed { .. });
+        let is_cut_off = cx.stop.level() != StopLevel::GoOn && !matches!(end, JobEnd::Completed { .. });
         if is_cut_off
             || matches!(
                 end,

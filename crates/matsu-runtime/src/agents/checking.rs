@@ -23,7 +23,7 @@ use matsu_core::redaction;
 use matsu_core::run::{RunCheckpoint, RunInput, RunOutput};
 
 use crate::runtime::context::{JobContext, Taken};
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 use super::fallback::hand_over;
 use super::output::OutputWriter;
@@ -51,7 +51,7 @@ struct Checking {
     ran: u32,
     timed_out: bool,
     is_ending: bool,
-    listens_for: StopWord,
+    listens_for: StopLevel,
 }
 
 impl AgentRuns {
@@ -86,7 +86,7 @@ impl AgentRuns {
             ran,
             timed_out: false,
             is_ending: false,
-            listens_for: StopWord::Yield,
+            listens_for: StopLevel::Yield,
         };
         checking.until_it_ends().await
     }
@@ -134,9 +134,9 @@ impl Checking {
             tokio::select! {
                 biased;
                 word = self.cx.stop.at_least(self.listens_for), if !self.is_ending => match word {
-                    StopWord::Shutdown if outlives(&self.cx) => return JobEnd::StillRuns,
+                    StopLevel::Shutdown if outlives(&self.cx) => return JobEnd::StillRuns,
                     // Its grace: a check that passes within it still counts.
-                    StopWord::EndSoon => self.listens_for = StopWord::Shutdown,
+                    StopLevel::EndSoon => self.listens_for = StopLevel::Shutdown,
                     _ => self.end(),
                 },
                 event = self.started.live.next() => match event {

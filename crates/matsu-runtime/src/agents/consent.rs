@@ -7,7 +7,7 @@ use matsu_core::receipt::{CONSENT_QUESTION, CheckCommand, Consent};
 use matsu_core::run::Question;
 
 use crate::runtime::context::JobContext;
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 use super::run_body::{AgentRuns, away, outlives};
 
@@ -52,10 +52,10 @@ impl AgentRuns {
                 }
                 tokio::select! {
                     biased;
-                    word = cx.stop.at_least(StopWord::Shutdown), if outlives(cx) => {
-                        return if word == StopWord::Shutdown { Asked::Left } else { Asked::Stopped };
+                    word = cx.stop.at_least(StopLevel::Shutdown), if outlives(cx) => {
+                        return if word == StopLevel::Shutdown { Asked::Left } else { Asked::Stopped };
                     }
-                    _ = cx.stop.at_least(StopWord::Yield) => return Asked::Stopped,
+                    _ = cx.stop.at_least(StopLevel::Yield) => return Asked::Stopped,
                     () = clock.sleep(TICK) => {}
                 }
             }

@@ -26,7 +26,7 @@ use matsu_core::task::{IdempotencyKey, ReviewState, Task, TaskStatus};
 use crate::agents::Agents;
 use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 use crate::tasks::{Resolves, Tasks};
 
 use super::receipts::CheckAgain;
@@ -112,7 +112,7 @@ impl Merging {
 
     async fn until_all_are_done(&mut self) -> Result<(), JobEnd> {
         loop {
-            if self.cx.stop.word() >= StopWord::Yield {
+            if self.cx.stop.level() >= StopLevel::Yield {
                 return Err(self.cx.stopped());
             }
             let is_ready = |entry: &MergeEntry| match entry.state {
@@ -343,7 +343,7 @@ impl Merging {
                 }
                 tokio::select! {
                     biased;
-                    _ = cx.stop.at_least(StopWord::Yield) => return None,
+                    _ = cx.stop.at_least(StopLevel::Yield) => return None,
                     () = subscription.woken() => {}
                     () = runtime.clock().sleep(SAFETY_READ_EVERY) => {}
                 }

@@ -19,14 +19,14 @@ use matsu_core::principal::Principal;
 use matsu_core::project::DEFAULT_PROJECT;
 use matsu_core::run::RunInput;
 use matsu_core::secret::{self, Token};
-use matsu_core::session::{EndReason, Purpose, Said, Session, SessionState};
+use matsu_core::session::{AgentReport, EndReason, Purpose, Session, SessionState};
 use matsu_core::wake::Subscription;
 
 use crate::runtime::context::JobContext;
 use crate::runtime::{Runtime, SessionOptions};
 use crate::sessions::Sessions;
 use crate::sessions::begin::StartedAgent;
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 /// A lost wake-up costs this many ticks.
 const LOOK_EVERY_TICKS: u32 = 5;
@@ -175,7 +175,7 @@ impl OwnSession {
     }
 
     /// The run is over: the token opens nothing any more. Returns what the agent has reported by then.
-    pub async fn close(&self, cx: &JobContext) -> Option<Said> {
+    pub async fn close(&self, cx: &JobContext) -> Option<AgentReport> {
         let (id, now) = (self.session.id.clone(), self.runtime.clock().now());
         let request = EndSession { id, to: SessionState::Ended, reason: EndReason::ProcessEnded, now };
         // First the end, then the look: a report that was under way either counts or comes too late for good.
@@ -187,7 +187,7 @@ impl OwnSession {
             };
             match said {
                 Ok(said) => return said,
-                Err(error) if cx.stop.word() >= StopWord::Abort || !matches!(error, StoreError::Unavailable(_)) => {
+                Err(error) if cx.stop.level() >= StopLevel::Abort || !matches!(error, StoreError::Unavailable(_)) => {
                     tracing::warn!(session = %self.session.id, %error, "the session of a run is left to the sweeper");
                     return None;
                 }

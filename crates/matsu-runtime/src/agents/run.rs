@@ -24,7 +24,7 @@ use matsu_core::run::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
 use matsu_core::usage::Usage;
 
 use crate::runtime::context::JobContext;
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 use super::Agents;
 use super::answers::answer_to;
@@ -80,7 +80,7 @@ pub struct Run {
     outlives: bool,
     host: Arc<dyn AgentHost>,
     /// The softest word that still means something to this run.
-    listens_for: StopWord,
+    listens_for: StopLevel,
     is_ending: bool,
     /// This process leaves the run to the next owner.
     is_left: bool,
@@ -167,7 +167,7 @@ impl Run {
             stored_to: stored.read_to,
             outlives,
             host,
-            listens_for: StopWord::Yield,
+            listens_for: StopLevel::Yield,
             is_ending: false,
             is_left: false,
             is_remembered: false,
@@ -188,7 +188,7 @@ impl Run {
             let (event, position) = tokio::select! {
                 biased;
                 word = self.cx.stop.at_least(self.listens_for), if !self.is_ending => {
-                    if word == StopWord::Shutdown && self.outlives {
+                    if word == StopLevel::Shutdown && self.outlives {
                         return self.leave().await;
                     }
                     self.on_stop_word(word);
@@ -232,11 +232,11 @@ impl Run {
 
     /// A graceful stop leaves it its grace; so does a pause, if the agent hears of it and has to report. Everything
     /// else ends it now.
-    fn on_stop_word(&mut self, word: StopWord) {
+    fn on_stop_word(&mut self, word: StopLevel) {
         match word {
-            StopWord::EndSoon => self.listens_for = StopWord::Shutdown,
-            StopWord::Yield if self.own.must_report() => {
-                self.listens_for = StopWord::EndSoon;
+            StopLevel::EndSoon => self.listens_for = StopLevel::Shutdown,
+            StopLevel::Yield if self.own.must_report() => {
+                self.listens_for = StopLevel::EndSoon;
                 self.end_within(self.cx.runtime().session_options().hold_grace);
             }
             _ => self.end(),
@@ -410,7 +410,7 @@ impl Run {
             }
             Ok(ParkEnd::SessionOver(patience)) => self.session_over(patience),
             // A run that is held back while it asks does not go on without an answer.
-            Ok(ParkEnd::Stop) if self.cx.stop.word() == StopWord::Yield => self.end(),
+            Ok(ParkEnd::Stop) if self.cx.stop.level() == StopLevel::Yield => self.end(),
             // It is left; the next owner asks again.
             Ok(ParkEnd::Leave) => {
                 self.is_left = true;
@@ -435,8 +435,8 @@ impl Run {
             loop {
                 tokio::select! {
                     biased;
-                    word = cx.stop.at_least(StopWord::Shutdown), if outlives => {
-                        return if word == StopWord::Shutdown { ParkEnd::Leave } else { ParkEnd::Stop };
+                    word = cx.stop.at_least(StopLevel::Shutdown), if outlives => {
+                        return if word == StopLevel::Shutdown { ParkEnd::Leave } else { ParkEnd::Stop };
                     }
                     answer = answer_to(&cx, question) => return ParkEnd::Answer(answer),
                     _ = cx.stop.at_least(listens_for) => return ParkEnd::Stop,

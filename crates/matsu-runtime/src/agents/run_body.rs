@@ -8,13 +8,13 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Retry};
 use matsu_core::limits::TICK;
-use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, Say, StartError, TraceState};
+use matsu_core::ports::agent::{Agent, AgentHost, PromptKind, Resume, RunOrder, RunTrace, StartError, TraceState};
 use matsu_core::ports::store::{OutputPosition, ReadAgentSession, ReadOutputPosition, ReadTasks, StoreError};
 use matsu_core::run::{Continues, KeptWork, RunCheckpoint, RunInput, RunOutput};
 
 use crate::runtime::context::{JobContext, Taken};
 use crate::runtime::{Expiry, JobBody};
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 use super::budget::{Limits, may_spend};
 use super::dependencies::{may_begin, take_results};
@@ -87,10 +87,10 @@ impl AgentRuns {
                 Err(JobEnd::Requeue { run_at: None }) => {}
                 decided => return decided,
             }
-            match cx.stop.word() {
-                StopWord::Shutdown => return Err(JobEnd::StillRuns),
+            match cx.stop.level() {
+                StopLevel::Shutdown => return Err(JobEnd::StillRuns),
                 // Without its definition it is never followed, so it is ended here, if this process still owns it.
-                StopWord::EndSoon | StopWord::Abort if self.is_undefined(cx) && is_owner(cx).await => {
+                StopLevel::EndSoon | StopLevel::Abort if self.is_undefined(cx) && is_owner(cx).await => {
                     let work = self.host.give_up(&cx.lease.job_id, None).await;
                     return Err(JobEnd::Cancelled { code: None, output_json: keep(cx, work).await });
                 }
@@ -350,13 +350,13 @@ async fn conversation(
     cx: &JobContext,
     input: &mut RunInput,
     checkpoint: &RunCheckpoint,
-) -> Result<(Option<Resume>, Say), JobEnd> {
+) -> Result<(Option<Resume>, PromptKind), JobEnd> {
     if let Some(session) = &checkpoint.vendor_session {
         let resume = Resume { vendor_session: session.clone(), place: checkpoint.place.clone() };
         let say = match &checkpoint.feedback {
-            Some(_) => Say::Feedback,
-            None if checkpoint.is_restarted => Say::GoOnAfterRestart,
-            None => Say::GoOn,
+            Some(_) => PromptKind::Feedback,
+            None if checkpoint.is_restarted => PromptKind::GoOnAfterRestart,
+            None => PromptKind::GoOn,
         };
         return Ok((Some(resume), say));
     }
@@ -364,20 +364,20 @@ async fn conversation(
         // Another agent has begun it: a new conversation in the same files.
         let place = checkpoint.place.clone().or(input.continues.take().and_then(|continues| continues.place));
         input.continues = Some(Continues { vendor_session: None, place });
-        return Ok((None, Say::Feedback));
+        return Ok((None, PromptKind::Feedback));
     }
     let resume = match continued(input) {
         Some(resume) => Some(resume),
         None => earlier(cx, input).await.map_err(|error| away(&error))?,
     };
     if checkpoint.relocated.is_none() {
-        return Ok((resume, Say::Message));
+        return Ok((resume, PromptKind::Message));
     }
     // In a new conversation, from the last commit that is known.
     let place = checkpoint.place.clone().or(resume.and_then(|resume| resume.place));
     let place = place.or(input.continues.take().and_then(|continues| continues.place));
     input.continues = Some(Continues { vendor_session: None, place });
-    Ok((None, Say::BeginElsewhere))
+    Ok((None, PromptKind::BeginElsewhere))
 }
 
 /// The conversation of the earlier run that this one continues.

@@ -11,7 +11,7 @@ use matsu_core::job::{Job, JobEnd, JobKind, Retry};
 
 use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sleep;
@@ -84,7 +84,7 @@ async fn sleep(cx: &JobContext, input: &SleepInput) {
     let until = clock.instant() + Duration::from_millis(input.ms);
     let Some(every_ms) = input.progress_every_ms else { return clock.sleep_until(until).await };
     let mut slept_ms = 0;
-    while slept_ms < input.ms && cx.stop.word() < StopWord::Abort {
+    while slept_ms < input.ms && cx.stop.level() < StopLevel::Abort {
         clock.sleep(Duration::from_millis(every_ms.clamp(1, input.ms - slept_ms))).await;
         slept_ms += every_ms.max(1);
         let so_far = json!({ "slept_ms": slept_ms.min(input.ms) });

@@ -17,7 +17,7 @@ use super::sketch::Sketch;
 use crate::agentic_loop::{AgenticLoopResult, Event, LoopOptions, execute_with_tools};
 
 /// Is called with the name of a model and its event, as it happens.
-pub type Telling<'a> = &'a mut (dyn FnMut(&str, &Event) + Send);
+pub type EventSink<'a> = &'a mut (dyn FnMut(&str, &Event) + Send);
 
 /// How one model's answer ended.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ struct Voice {
 }
 
 impl Answering<'_> {
-    pub async fn run(self, tell: Telling<'_>) -> Vec<Answered> {
+    pub async fn run(self, tell: EventSink<'_>) -> Vec<Answered> {
         let mut streams = SelectAll::new();
         for (at, speaker) in self.speakers.iter().enumerate() {
             let stream = execute_with_tools(Arc::clone(speaker), self.snapshot, self.options.clone());
@@ -83,7 +83,7 @@ impl Answering<'_> {
         }
     }
 
-    async fn save_drafts(&self, voices: &mut [Voice], saving: &mut Saving, tell: Telling<'_>) {
+    async fn save_drafts(&self, voices: &mut [Voice], saving: &mut Saving, tell: EventSink<'_>) {
         for voice in voices.iter_mut().filter(|voice| voice.changed) {
             voice.changed = false;
             let entries = voice.result.as_ref().map_or(voice.sketch.entries(), |result| &result.history_delta);

@@ -14,7 +14,7 @@ use matsu_core::ports::store::{
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, NewTranscript, Transcript, check_name};
 
-use super::answering::{Answered, Answering, Telling};
+use super::answering::{Answered, Answering, EventSink};
 use super::mentions::{self, Addressed, UnknownMention};
 use super::roster::Roster;
 use crate::agentic_loop::LoopOptions;
@@ -183,7 +183,7 @@ impl OpenChat {
         &self,
         posted: &Posted,
         options: LoopOptions,
-        tell: Telling<'_>,
+        tell: EventSink<'_>,
     ) -> Result<Vec<Answered>, ChatError> {
         let speakers: Vec<Arc<dyn Provider>> =
             posted.speakers.iter().filter_map(|name| self.roster.get(name).cloned()).collect();

@@ -13,7 +13,7 @@ use matsu_core::job::{Job, JobEnd, JobKind, Lease, Retry};
 
 use crate::runtime::Runtime;
 use crate::runtime::context::{JobContext, Notes, Taken, open_meter};
-use crate::stop_signal::StopSpeaker;
+use crate::stop_signal::StopSender;
 
 use super::ending::{BodyEnd, failed};
 use crate::runtime::run_clock::RunClock;
@@ -30,7 +30,7 @@ impl Crew {
     /// Starts a claimed job and puts it among the running ones.
     pub fn start(&mut self, runtime: &Runtime, job: Job, taken: Taken) {
         let lease = Lease { job_id: job.id.clone(), attempt: job.attempt };
-        let (speaker, stop) = StopSpeaker::new();
+        let (sender, stop) = StopSender::new();
         let notes = Arc::new(Notes::default());
         let (kind, slot, task_id) = (job.kind, job.slot, job.task_id.clone());
         let body = runtime.bodies().of(kind);
@@ -46,7 +46,7 @@ impl Crew {
             }
         });
         self.leases.insert(task.id(), lease.clone());
-        runtime.running().insert(RunningJob { lease, task_id, kind, slot, clock, speaker, task, notes });
+        runtime.running().insert(RunningJob { lease, task_id, kind, slot, clock, stop: sender, task, notes });
     }
 
     #[must_use]

@@ -9,7 +9,7 @@ use matsu_core::limits::{GRACE, TICK};
 use matsu_core::ports::store::StoreError;
 
 use crate::runtime::context::JobContext;
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 /// A body that is ordered to end soon still has this long: a little less than what the engine grants, so that it can
 /// write down what it has.
@@ -45,10 +45,10 @@ impl From<StoreError> for Halt {
 /// Returns when the body must leave its work, and how.
 pub async fn wait_for_stop(cx: &JobContext) -> Halt {
     let word = cx.stop.stop_requested().await;
-    if word == StopWord::EndSoon {
+    if word == StopLevel::EndSoon {
         let more = tokio::select! {
             biased;
-            word = cx.stop.at_least(StopWord::Shutdown) => Some(word),
+            word = cx.stop.at_least(StopLevel::Shutdown) => Some(word),
             () = cx.runtime().clock().sleep(LAST_MOMENT) => None,
         };
         if more.is_none() {

@@ -169,7 +169,7 @@ impl<'a> Search<'a> {
             next.unread = None;
             next.read.push(unread);
             self.record(NewEvidence::default(), next).await?;
-            self.say_progress().await;
+            self.write_progress().await;
             return Ok(());
         }
         let fragments = self.cx.runtime().store().run(FragmentsOf(unread.page.clone())).await?;
@@ -184,7 +184,7 @@ impl<'a> Search<'a> {
         }
         next.tally.claims += u32::try_from(claims.len()).unwrap_or(u32::MAX);
         self.record(NewEvidence { claims, ..NewEvidence::default() }, next).await?;
-        self.say_progress().await;
+        self.write_progress().await;
         Ok(())
     }
 

@@ -22,7 +22,7 @@ use matsu_core::task::Task;
 
 use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 use super::asking;
 use super::halt::{Halt, failed, wait_for_stop};
@@ -170,7 +170,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    pub(super) async fn say_progress(&self) {
+    pub(super) async fn write_progress(&self) {
         let tally = &self.state.tally;
         let left = u32::try_from(self.state.candidates.len()).unwrap_or(u32::MAX);
         let total = self.pages_max.min(tally.pages_fetched.saturating_add(left));
@@ -193,7 +193,7 @@ impl<'a> Search<'a> {
         }
         match halt {
             // A task that is being stopped does not wait for a login or a later time: what was found counts.
-            Halt::AwaitingLogin | Halt::NotBefore(_) if self.cx.stop.word() == StopWord::EndSoon => {
+            Halt::AwaitingLogin | Halt::NotBefore(_) if self.cx.stop.level() == StopLevel::EndSoon => {
                 self.finish(Some((ErrorCode::TaskStopped, "the task was stopped".to_owned()))).await
             }
             Halt::Enough { code, why } if self.state.tally.pages_fetched > 0 => self.finish(Some((code, why))).await,

@@ -6,7 +6,7 @@
 use matsu_core::limits::{ABORT_GRACE, GRACE, TICK};
 use matsu_core::ports::store::OrderKind;
 
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 const GRACE_TICKS: u64 = GRACE.as_secs() / TICK.as_secs();
 const ABORT_TICKS: u64 = ABORT_GRACE.as_secs() / TICK.as_secs();
@@ -31,7 +31,7 @@ pub enum Cause {
 /// What to do to the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    Say(StopWord),
+    Stop(StopLevel),
     /// It had its time to clean up: drop it.
     Kill,
 }
@@ -110,9 +110,9 @@ impl RunClock {
     pub fn order(&mut self, order: OrderKind) -> Option<Act> {
         match (order, self.phase) {
             (OrderKind::EndSoon, Phase::Running | Phase::Ending { cause: Cause::Pause, .. }) => {
-                Some(self.end(Cause::Stop, StopWord::EndSoon))
+                Some(self.end(Cause::Stop, StopLevel::EndSoon))
             }
-            (OrderKind::Yield, Phase::Running) => Some(self.end(Cause::Pause, StopWord::Yield)),
+            (OrderKind::Yield, Phase::Running) => Some(self.end(Cause::Pause, StopLevel::Yield)),
             (OrderKind::Abort, Phase::Running | Phase::Ending { .. }) => Some(self.abort(Cause::LeaseLost)),
             (OrderKind::Abort, Phase::Aborting { left, .. }) => {
                 self.phase = Phase::Aborting { cause: Cause::LeaseLost, left };
@@ -124,7 +124,7 @@ impl RunClock {
 
     /// The task's last seconds: a result that comes soon still counts.
     pub fn budget_low(&mut self) -> Option<Act> {
-        matches!(self.phase, Phase::Running).then(|| self.end(Cause::Budget, StopWord::EndSoon))
+        matches!(self.phase, Phase::Running).then(|| self.end(Cause::Budget, StopLevel::EndSoon))
     }
 
     /// The task's seconds are spent. A stop that is under way is only made harder.
@@ -139,8 +139,8 @@ impl RunClock {
     /// This process ends. A stop that is under way goes on as it was.
     pub fn shut_down(&mut self) -> Option<Act> {
         match self.phase {
-            Phase::Running => Some(self.end(Cause::Shutdown, StopWord::Shutdown)),
-            _ => Some(Act::Say(StopWord::Shutdown)),
+            Phase::Running => Some(self.end(Cause::Shutdown, StopLevel::Shutdown)),
+            _ => Some(Act::Stop(StopLevel::Shutdown)),
         }
     }
 
@@ -153,14 +153,14 @@ impl RunClock {
         }
     }
 
-    fn end(&mut self, cause: Cause, word: StopWord) -> Act {
+    fn end(&mut self, cause: Cause, level: StopLevel) -> Act {
         self.phase = Phase::Ending { cause, left: GRACE_TICKS };
-        Act::Say(word)
+        Act::Stop(level)
     }
 
     fn abort(&mut self, cause: Cause) -> Act {
         self.phase = Phase::Aborting { cause, left: ABORT_TICKS };
-        Act::Say(StopWord::Abort)
+        Act::Stop(StopLevel::Abort)
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_body_over_its_time_is_aborted_and_then_dropped() {
         let mut clock = RunClock::new(Some(10));
-        assert_eq!(next(&mut clock), Some((11, Act::Say(StopWord::Abort))));
+        assert_eq!(next(&mut clock), Some((11, Act::Stop(StopLevel::Abort))));
         assert_eq!(clock.cause(), Some(Cause::Timeout { seconds_max: 10 }));
         assert_eq!(next(&mut clock), Some((6, Act::Kill)));
         assert_eq!(next(&mut clock), None);
@@ -188,19 +188,19 @@ mod tests {
         for _ in 0..1_000 {
             assert_eq!(clock.tick(Counting::StandsStill), None);
         }
-        assert_eq!(next(&mut clock), Some((11, Act::Say(StopWord::Abort))));
+        assert_eq!(next(&mut clock), Some((11, Act::Stop(StopLevel::Abort))));
         assert_eq!(next(&mut RunClock::new(None)), None);
     }
 
     #[test]
     fn a_graceful_stop_has_its_grace_and_repeating_it_does_not_prolong_it() {
         let mut clock = RunClock::new(None);
-        assert_eq!(clock.order(OrderKind::EndSoon), Some(Act::Say(StopWord::EndSoon)));
+        assert_eq!(clock.order(OrderKind::EndSoon), Some(Act::Stop(StopLevel::EndSoon)));
         for _ in 0..10 {
             assert_eq!(clock.tick(Counting::Runs), None);
             assert_eq!(clock.order(OrderKind::EndSoon), None);
         }
-        assert_eq!(next(&mut clock), Some((21, Act::Say(StopWord::Abort))));
+        assert_eq!(next(&mut clock), Some((21, Act::Stop(StopLevel::Abort))));
         assert_eq!(clock.cause(), Some(Cause::Stop));
         assert_eq!(next(&mut clock), Some((6, Act::Kill)));
     }
@@ -208,11 +208,11 @@ mod tests {
     #[test]
     fn a_harder_order_replaces_a_softer_one() {
         let mut clock = RunClock::new(None);
-        assert_eq!(clock.order(OrderKind::Yield), Some(Act::Say(StopWord::Yield)));
-        assert_eq!(clock.order(OrderKind::EndSoon), Some(Act::Say(StopWord::EndSoon)));
+        assert_eq!(clock.order(OrderKind::Yield), Some(Act::Stop(StopLevel::Yield)));
+        assert_eq!(clock.order(OrderKind::EndSoon), Some(Act::Stop(StopLevel::EndSoon)));
         assert_eq!(clock.cause(), Some(Cause::Stop));
         assert_eq!(clock.order(OrderKind::Yield), None);
-        assert_eq!(clock.order(OrderKind::Abort), Some(Act::Say(StopWord::Abort)));
+        assert_eq!(clock.order(OrderKind::Abort), Some(Act::Stop(StopLevel::Abort)));
         assert_eq!(clock.order(OrderKind::Abort), None);
         assert_eq!(clock.cause(), Some(Cause::LeaseLost));
         assert_eq!(clock.order(OrderKind::EndSoon), None);
@@ -221,13 +221,13 @@ mod tests {
     #[test]
     fn a_shutdown_keeps_the_cause_of_a_stop_that_was_under_way() {
         let mut clock = RunClock::new(None);
-        assert_eq!(clock.order(OrderKind::EndSoon), Some(Act::Say(StopWord::EndSoon)));
-        assert_eq!(clock.shut_down(), Some(Act::Say(StopWord::Shutdown)));
+        assert_eq!(clock.order(OrderKind::EndSoon), Some(Act::Stop(StopLevel::EndSoon)));
+        assert_eq!(clock.shut_down(), Some(Act::Stop(StopLevel::Shutdown)));
         assert_eq!(clock.cause(), Some(Cause::Stop));
-        assert_eq!(clock.abort_now(), Some(Act::Say(StopWord::Abort)));
+        assert_eq!(clock.abort_now(), Some(Act::Stop(StopLevel::Abort)));
         assert_eq!(clock.abort_now(), None);
         let mut clock = RunClock::new(None);
-        assert_eq!(clock.shut_down(), Some(Act::Say(StopWord::Shutdown)));
+        assert_eq!(clock.shut_down(), Some(Act::Stop(StopLevel::Shutdown)));
         assert_eq!(clock.cause(), Some(Cause::Shutdown));
     }
 }

@@ -15,7 +15,7 @@ use matsu_core::slot::Slot;
 
 use super::context::{Notes, Spend};
 use super::run_clock::{Act, Cause, Counting, RunClock};
-use crate::stop_signal::StopSpeaker;
+use crate::stop_signal::StopSender;
 
 #[derive(Default)]
 pub struct Running {
@@ -34,7 +34,7 @@ pub struct RunningJob {
     pub kind: JobKind,
     pub slot: Slot,
     pub clock: RunClock,
-    pub speaker: StopSpeaker,
+    pub stop: StopSender,
     pub task: AbortHandle,
     pub notes: Arc<Notes>,
 }
@@ -48,13 +48,13 @@ pub struct Ended {
 
 impl RunningJob {
     /// Jobs of one task take turns together.
-    fn speaks_as(&self) -> &str {
+    fn progress_key(&self) -> &str {
         self.task_id.as_ref().map_or(self.lease.job_id.as_str(), TaskId::as_str)
     }
 
     fn act(&self, act: Act) {
         match act {
-            Act::Say(word) => self.speaker.say(word),
+            Act::Stop(level) => self.stop.send(level),
             Act::Kill => self.task.abort(),
         }
     }
@@ -218,11 +218,11 @@ impl Running {
         let mut turns = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         // Whose turn is over is as good as one that never had any.
         turns.retain(|_, shown_at| now.saturating_duration_since(*shown_at) < PROGRESS_EVERY);
-        let speaking = jobs.iter().filter(|job| job.notes.has_progress() && !turns.contains_key(job.speaks_as()));
+        let speaking = jobs.iter().filter(|job| job.notes.has_progress() && !turns.contains_key(job.progress_key()));
         let due: Vec<_> = speaking
             .filter_map(|job| {
                 let note = ProgressNote { lease: job.lease.clone(), progress_json: job.notes.take_progress()? };
-                Some((note, Arc::clone(&job.notes), job.speaks_as().to_owned()))
+                Some((note, Arc::clone(&job.notes), job.progress_key().to_owned()))
             })
             .collect();
         turns.extend(due.iter().map(|(_, _, who)| (who.clone(), now)));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use matsu_core::error_code::ErrorCode;
 
 use super::rules::{Rules, SessionNeed};
-use super::{Answer, Tool, ToolContext, ToolError, schema};
+use super::{Tool, ToolContext, ToolError, ToolReply, schema};
 
 /// Which tools belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Annotations {
     pub const ADDS: Self = Self { read_only: false, idempotent: false, ..Self::READS };
 }
 
-type Called<'a> = Pin<Box<dyn Future<Output = Result<Answer<Map<String, Value>>, ToolError>> + Send + 'a>>;
+type Called<'a> = Pin<Box<dyn Future<Output = Result<ToolReply<Map<String, Value>>, ToolError>> + Send + 'a>>;
 
 pub struct ToolEntry {
     pub name: &'static str,
@@ -135,7 +135,7 @@ impl ToolEntry {
     }
 
     /// Runs the tool on arguments that were checked against its schema.
-    pub async fn call(&self, cx: &ToolContext, arguments: Value) -> Result<Answer<Map<String, Value>>, ToolError> {
+    pub async fn call(&self, cx: &ToolContext, arguments: Value) -> Result<ToolReply<Map<String, Value>>, ToolError> {
         (self.call)(cx, arguments).await
     }
 }
@@ -145,7 +145,7 @@ fn input<T: Tool>(arguments: Value) -> Result<T::Input, ToolError> {
     serde_json::from_value(arguments).map_err(|error| ToolError::new(ErrorCode::InvalidParams, error.to_string()))
 }
 
-async fn call<T: Tool>(cx: &ToolContext, arguments: Value) -> Result<Answer<Map<String, Value>>, ToolError> {
+async fn call<T: Tool>(cx: &ToolContext, arguments: Value) -> Result<ToolReply<Map<String, Value>>, ToolError> {
     let answer = T::call(cx, input::<T>(arguments)?).await?;
     Ok(answer.map(|output| match serde_json::to_value(output) {
         Ok(Value::Object(fields)) => fields,

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use matsu_core::id::{JobId, TaskId};
-use matsu_core::run::Answer as Given;
+use matsu_core::run::Answer;
 
 use crate::agents::Agents;
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct AnswerQuestion;
 
@@ -46,11 +46,11 @@ impl Tool for AnswerQuestion {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let (task, job) = (TaskId::from_text(input.task_id), JobId::from_text(input.job_id));
-        let given = Given { id: input.question_id, option: input.option, text: input.text };
+        let given = Answer { id: input.question_id, option: input.option, text: input.text };
         Agents::of(&cx.runtime).answer(&cx.principal, &task, Some(&job), &given).await?;
         let message = "Answered. Wait for the result with get_task_status.";
-        Ok(Answer::Done(Output { task_id: task.to_string(), message }))
+        Ok(ToolReply::Done(Output { task_id: task.to_string(), message }))
     }
 }

@@ -9,7 +9,7 @@ use matsu_core::id::{AgentId, ProjectId};
 use matsu_core::ports::store::{ReadAgent, ReadProject};
 
 use crate::sessions::Sessions;
-use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct Authenticate;
 
@@ -60,8 +60,8 @@ impl Tool for Authenticate {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
-        begin(cx, input).await.map(Answer::Done).map_err(|mut error| {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
+        begin(cx, input).await.map(ToolReply::Done).map_err(|mut error| {
             // Whatever it was, an agent that calls again at once only burns its quota.
             if error.code != ErrorCode::StoreUnavailable {
                 error.details = json!({ "action": "exit" });

@@ -16,7 +16,7 @@ use matsu_core::research::calibration::{
     expected_calibration_error,
 };
 
-use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 /// Predictions of one evaluation.
 const PREDICTIONS_MAX: usize = 10_000;
@@ -130,7 +130,7 @@ impl Tool for CalibrationMetrics {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let data = input.data.unwrap_or_default();
         let none = Output { action: input.action, stats: None, evaluation: None, evaluations: None };
         let output = match input.action {
@@ -139,7 +139,7 @@ impl Tool for CalibrationMetrics {
             Action::GetEvaluations => Output { evaluations: Some(list(cx, data).await?), ..none },
             Action::GetDiagramData => Output { evaluation: Some(diagram(cx, data).await?), ..none },
         };
-        Ok(Answer::Done(output))
+        Ok(ToolReply::Done(output))
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::{RollBack, StoreError};
 
-use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct CalibrationRollback;
 
@@ -46,12 +46,12 @@ impl Tool for CalibrationRollback {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let reason = input.reason.unwrap_or_else(|| "Manual rollback".to_owned());
         let now = cx.runtime.clock().now();
         let request = RollBack { source: input.source.clone(), version: input.version, reason, now };
         let done = cx.runtime.store().run(request).await.map_err(|error| refused(&input.source, error))?;
-        Ok(Answer::Done(Output {
+        Ok(ToolReply::Done(Output {
             source: done.source,
             rolled_back_to: done.to.version,
             previous_version: done.previous_version,

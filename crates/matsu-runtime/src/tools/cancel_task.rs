@@ -10,7 +10,7 @@ use matsu_core::task::{StopMode, StopReason};
 use super::run_start::PROCESSES_GONE_WITHIN;
 use crate::agents::{Agents, RunHandle};
 use crate::tasks::Tasks;
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct CancelTask;
 
@@ -65,7 +65,7 @@ impl Tool for CancelTask {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let id = TaskId::from_text(input.task_id);
         let mode = match input.mode {
             Some(Mode::Immediate) => StopMode::Immediate,
@@ -80,7 +80,7 @@ impl Tool for CancelTask {
         let ended = join_all(runs.iter().map(RunHandle::processes_ended));
         let ended = cx.runtime.clock().within(PROCESSES_GONE_WITHIN, ended).await.unwrap_or_default();
         let took_ms = u64::try_from((cx.runtime.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
-        Ok(Answer::Done(Output {
+        Ok(ToolReply::Done(Output {
             task_id: id.to_string(),
             status: report.task.status.to_string(),
             mode: mode.to_string(),

@@ -14,7 +14,7 @@ use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 use super::research_access::{check_engines, check_searchable, stage};
 use crate::research::DeliveredStatus;
 use crate::tasks::Tasks;
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset, folders};
+use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset, folders};
 
 pub struct CreateTask;
 
@@ -87,7 +87,7 @@ impl Tool for CreateTask {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let question = check_question(&input.query)?;
         let config = input.config.as_ref();
         let stored = check_config(cx, config, question)?;
@@ -114,7 +114,7 @@ impl Tool for CreateTask {
         let task = Tasks::of(&cx.runtime).submit(new).await?.task;
         stage(cx, &task.id, task.revision);
         cx.runtime.part::<DeliveredStatus>().note(&task.id, task.revision, task.updated_at, Vec::new());
-        Ok(Answer::Done(Output {
+        Ok(ToolReply::Done(Output {
             task_id: task.id.to_string(),
             query: stored.question,
             created_at: task.created_at.to_string(),

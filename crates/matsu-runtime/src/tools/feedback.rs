@@ -10,7 +10,7 @@ use matsu_core::research::domain_rule::{DomainPattern, RuleDecision};
 use matsu_core::research::evidence::{Adoption, Relation};
 
 use crate::research::recalibration::recalibrate;
-use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct Feedback;
 
@@ -28,7 +28,7 @@ pub struct Input {
     #[schemars(length(min = 1, max = 100))]
     edge_id: Option<String>,
     /// For edge_correct: the correct relation of the passage to the claim.
-    correct_relation: Option<Said>,
+    correct_relation: Option<Relation>,
     /// Why; stored. Required for domain actions and claim_reject.
     #[schemars(length(min = 1, max = 1000))]
     reason: Option<String>,
@@ -47,7 +47,7 @@ enum Action {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Said {
+enum Relation {
     Supports,
     Refutes,
     Neutral,
@@ -114,7 +114,7 @@ impl Tool for Feedback {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         input.check_fields()?;
         let output = match input.action {
             Action::DomainBlock => rule(cx, &input, RuleDecision::Block).await?,
@@ -124,7 +124,7 @@ impl Tool for Feedback {
             Action::ClaimRestore => adopt(cx, &input, Adoption::Adopted).await?,
             Action::EdgeCorrect => correct(cx, &input).await?,
         };
-        Ok(Answer::Done(output))
+        Ok(ToolReply::Done(output))
     }
 }
 
@@ -211,9 +211,9 @@ async fn adopt(cx: &ToolContext, input: &Input, adoption: Adoption) -> Result<Ou
 
 async fn correct(cx: &ToolContext, input: &Input) -> Result<Output, ToolError> {
     let relation = match input.correct_relation {
-        Some(Said::Supports) => Relation::Supports,
-        Some(Said::Refutes) => Relation::Refutes,
-        Some(Said::Neutral) | None => Relation::Neutral,
+        Some(Relation::Supports) => Relation::Supports,
+        Some(Relation::Refutes) => Relation::Refutes,
+        Some(Relation::Neutral) | None => Relation::Neutral,
     };
     let request = CorrectEdge {
         owner: cx.principal.clone(),

@@ -11,7 +11,7 @@ use matsu_core::ports::store::{AuthFilter, ReadAuthItems};
 use matsu_core::research::auth::AuthItem;
 
 use super::research_access::research_task;
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetAuthQueue;
 
@@ -83,7 +83,7 @@ impl Tool for GetAuthQueue {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let task_id = match &input.task_id {
             Some(id) => Some(research_task(cx, id).await?.id),
             None => None,
@@ -111,7 +111,7 @@ impl Tool for GetAuthQueue {
         }
         let (items, groups) =
             if matches!(group_by, GroupBy::None) { (Some(plain), None) } else { (None, Some(groups)) };
-        Ok(Answer::Done(Output { group_by, items, groups, total_count }))
+        Ok(ToolReply::Done(Output { group_by, items, groups, total_count }))
     }
 }
 

@@ -13,7 +13,7 @@ use super::research_access::research_task;
 use crate::research::materials::{
     ClaimReport, Detail, FRAGMENT_SHOWN, FragmentReport, GraphReport, fragments, graph, narrative,
 };
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetMaterials;
 
@@ -114,7 +114,7 @@ impl Tool for GetMaterials {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let options = input.options.unwrap_or_default();
         let wish = wish_of(&options)?;
         let task = research_task(cx, &input.task_id).await?;
@@ -124,7 +124,7 @@ impl Tool for GetMaterials {
         let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
         let Fit { claims, next, shown_max } = Fit::of(&found, &options, wish.rows_max);
         let is_narrative = options.format == Some(Format::Narrative);
-        Ok(Answer::Done(Output {
+        Ok(ToolReply::Done(Output {
             task_id: task.id.to_string(),
             narrative: is_narrative.then(|| narrative(&config.question, claims, found.total)),
             claims: (!is_narrative)

@@ -15,7 +15,7 @@ use crate::chats::HandedTask;
 use crate::native_task::DeferredWaits;
 use crate::sessions::next::Rest;
 use crate::sessions::{Next, NextReply, NextRequest, Sessions};
-use crate::tool::{Annotations, Answer, NativeTasks, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, NativeTasks, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetNextAction;
 
@@ -109,7 +109,7 @@ impl Tool for GetNextAction {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let session = cx.session()?;
         let wished = input.timeout_seconds.map_or(NEXT_ACTION_HOLD, Duration::from_secs);
         let granted = wished.min(cx.hold_max());
@@ -128,7 +128,7 @@ impl Tool for GetNextAction {
         if follows && matches!(reply.next, Next::Wait(Rest::Timeout | Rest::Held)) {
             let task =
                 DeferredWaits::of(&cx.runtime).defer_next_action(&cx.transport, &session.id, input.after_seq).await?;
-            return Ok(Answer::Deferred(task));
+            return Ok(ToolReply::Deferred(task));
         }
         if matches!(reply.next, Next::Respond(_)) {
             cx.delivery.messages(&session.id, &cx.connection);
@@ -136,7 +136,7 @@ impl Tool for GetNextAction {
         let mut output = said(session, reply)?;
         output.timeout_seconds = Some(granted.as_secs());
         output.hold_max = (wished > granted).then_some(granted.as_secs());
-        Ok(Answer::Done(output))
+        Ok(ToolReply::Done(output))
     }
 }
 
@@ -159,7 +159,7 @@ fn said(session: &Session, reply: NextReply) -> Result<Output, ToolError> {
                 action: "respond",
                 more: Some(taken.more),
                 messages: Some(taken.messages.iter().map(MessageBody::from).collect()),
-                instruction: format!("Answer with send_message, then call get_next_action with after_seq {last}."),
+                instruction: format!("ToolReply with send_message, then call get_next_action with after_seq {last}."),
                 ..Output::default()
             }
         }

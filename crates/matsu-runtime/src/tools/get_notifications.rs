@@ -9,7 +9,7 @@ use matsu_core::limits::NOTIFICATIONS_PER_CALL_MAX;
 use matsu_core::notification::{Notification, texts};
 use matsu_core::ports::store::{Give, Marking};
 
-use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetNotifications;
 
@@ -68,7 +68,7 @@ impl Tool for GetNotifications {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let session = &cx.session()?.id;
         let marking = if input.mark_as_read.unwrap_or(true) { Marking::Given } else { Marking::Nothing };
         let request = Give {
@@ -84,6 +84,6 @@ impl Tool for GetNotifications {
         }
         let language = cx.runtime.session_options().language;
         let notifications = given.iter().map(|notification| NotificationBody::of(notification, language)).collect();
-        Ok(Answer::Done(Output { notifications }))
+        Ok(ToolReply::Done(Output { notifications }))
     }
 }

@@ -16,7 +16,7 @@ use crate::native_task::DeferredWaits;
 use crate::research::status_view::{AuthView, BudgetView, Metrics, QueueView, ResearchView, SearchView, status_word};
 use crate::research::{DeliveredStatus, Horizon};
 use crate::status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest, Waits};
-use crate::tool::{Annotations, Answer, NativeTasks, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, NativeTasks, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetStatus;
 
@@ -107,24 +107,24 @@ impl Tool for GetStatus {
     type Input = Input;
     type Output = Status;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Status>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Status>, ToolError> {
         // Before any wait: an unknown id fails at once.
         let task = research_task(cx, &input.task_id).await?;
         let reply = match wait(cx, &task, &input).await? {
-            Answer::Done(reply) => reply,
-            Answer::Deferred(id) => return Ok(Answer::Deferred(id)),
+            ToolReply::Done(reply) => reply,
+            ToolReply::Deferred(id) => return Ok(ToolReply::Deferred(id)),
         };
         let Some(view) = reply.tasks.first() else {
             return Err(not_found(&task.id, crate::tasks::TaskError::NotFound(task.id.clone())));
         };
         let status = report(cx, &input, view, &reply).await?;
         stage(cx, &view.task.id, view.task.revision);
-        Ok(Answer::Done(status))
+        Ok(ToolReply::Done(status))
     }
 }
 
 /// Waits as wished. A caller that can follow native tasks is answered with one if the wait is long.
-async fn wait(cx: &ToolContext, task: &Task, input: &Input) -> Result<Answer<WaitReply>, ToolError> {
+async fn wait(cx: &ToolContext, task: &Task, input: &Input) -> Result<ToolReply<WaitReply>, ToolError> {
     let wished = Duration::from_secs(input.wait.unwrap_or(0));
     let follows = cx.tasks == NativeTasks::Understood && wished > INLINE_WAIT;
     let request = WaitRequest {
@@ -149,11 +149,11 @@ async fn wait(cx: &ToolContext, task: &Task, input: &Input) -> Result<Answer<Wai
         })?;
     if follows && reply.returned_because == ReturnedBecause::Timeout {
         let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.waits_from)).collect();
-        return Ok(Answer::Deferred(
+        return Ok(ToolReply::Deferred(
             DeferredWaits::of(&cx.runtime).defer_wait(GetStatus::NAME, &request, known).await?,
         ));
     }
-    Ok(Answer::Done(reply))
+    Ok(ToolReply::Done(reply))
 }
 
 async fn report(cx: &ToolContext, input: &Input, view: &TaskView, reply: &WaitReply) -> Result<Status, ToolError> {

@@ -22,7 +22,7 @@ use super::task_report::{Detail, OutputWish, TaskReport};
 use crate::native_task::DeferredWaits;
 use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest, Waits};
 use crate::tasks::{TaskError, Tasks};
-use crate::tool::{Annotations, Answer, NativeTasks, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, NativeTasks, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetTaskStatus;
 
@@ -164,7 +164,7 @@ impl Tool for GetTaskStatus {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         if input.diff.is_some() && input.task_id.is_none() {
             return Err(ToolError::param(
                 "diff",
@@ -215,7 +215,7 @@ impl Input {
 }
 
 /// Waits as wished. A caller that can follow native tasks is answered with one if the wait is long.
-async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answer<WaitReply>, ToolError> {
+async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<ToolReply<WaitReply>, ToolError> {
     let wished = Duration::from_secs(input.timeout.unwrap_or(0));
     let follows = cx.tasks == NativeTasks::Understood && wished > INLINE_WAIT;
     let request = WaitRequest {
@@ -232,11 +232,11 @@ async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answe
     let reply = lending(cx, Waits::of(&cx.runtime).wait_for_tasks(request.clone(), &cx.caller)).await?;
     if follows && reply.returned_because == ReturnedBecause::Timeout {
         let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.waits_from)).collect();
-        return Ok(Answer::Deferred(
+        return Ok(ToolReply::Deferred(
             DeferredWaits::of(&cx.runtime).defer_wait(GetTaskStatus::NAME, &request, known).await?,
         ));
     }
-    Ok(Answer::Done(reply))
+    Ok(ToolReply::Done(reply))
 }
 
 /// Every reply has the position up to which the caller's instance has read.
@@ -248,14 +248,14 @@ fn stage(cx: &ToolContext, tasks: &[&Task]) {
     }
 }
 
-async fn one(cx: &ToolContext, id: TaskId, input: &Input) -> Result<Answer<Output>, ToolError> {
+async fn one(cx: &ToolContext, id: TaskId, input: &Input) -> Result<ToolReply<Output>, ToolError> {
     let reply = match wait(cx, vec![id.clone()], input).await {
-        Ok(Answer::Done(reply)) => reply,
-        Ok(Answer::Deferred(task)) => return Ok(Answer::Deferred(task)),
+        Ok(ToolReply::Done(reply)) => reply,
+        Ok(ToolReply::Deferred(task)) => return Ok(ToolReply::Deferred(task)),
         // A task that is gone is a successful read of that fact.
         Err(error) if error.code == ErrorCode::TaskNotFound => {
             let report = TaskReport::not_found(&id);
-            return Ok(Answer::Done(Output::One(Box::new(OneTask {
+            return Ok(ToolReply::Done(Output::One(Box::new(OneTask {
                 report,
                 diff: None,
                 next: None,
@@ -276,7 +276,7 @@ async fn one(cx: &ToolContext, id: TaskId, input: &Input) -> Result<Answer<Outpu
         Tasks::of(&cx.runtime).note_read(&cx.principal, &[&view.task]).await;
     }
     let next = Some(NextOne { since: view.task.revision });
-    Ok(Answer::Done(Output::One(Box::new(OneTask { report, diff, next, waited: Waited::of(&reply) }))))
+    Ok(ToolReply::Done(Output::One(Box::new(OneTask { report, diff, next, waited: Waited::of(&reply) }))))
 }
 
 /// A reply that only says "not yet" stays small.
@@ -289,7 +289,7 @@ fn detail(task: &Task, because: ReturnedBecause, input: &Input) -> Detail {
     }
 }
 
-async fn many(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answer<Output>, ToolError> {
+async fn many(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<ToolReply<Output>, ToolError> {
     let (known, unknown) = sort_out(cx, ids).await?;
     if unknown.is_empty() {
         return report_many(cx, known, input, Vec::new()).await;
@@ -298,7 +298,7 @@ async fn many(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answe
     if known.is_empty() {
         let changed = Some(unknown.iter().map(ToString::to_string).collect());
         let (next, waited) = (NextMany { since: BTreeMap::new(), after: None }, Waited::default());
-        return Ok(Answer::Done(Output::Many(ManyTasks { changed, tasks: gone, total: None, next, waited })));
+        return Ok(ToolReply::Done(Output::Many(ManyTasks { changed, tasks: gone, total: None, next, waited })));
     }
     // That one is gone is news: it is said at once, whatever the wish.
     report_many(cx, known, &Input { timeout: None, ..input.clone() }, gone).await
@@ -309,10 +309,10 @@ async fn report_many(
     ids: Vec<TaskId>,
     input: &Input,
     gone: Vec<Line>,
-) -> Result<Answer<Output>, ToolError> {
+) -> Result<ToolReply<Output>, ToolError> {
     let reply = match wait(cx, ids, input).await? {
-        Answer::Done(reply) => reply,
-        Answer::Deferred(task) => return Ok(Answer::Deferred(task)),
+        ToolReply::Done(reply) => reply,
+        ToolReply::Deferred(task) => return Ok(ToolReply::Deferred(task)),
     };
     let mut changed: Vec<String> = reply.changed.iter().map(ToString::to_string).collect();
     changed.extend(gone.iter().map(|line| line.report.task_id.clone()));
@@ -331,7 +331,7 @@ async fn report_many(
     let since = reply.next_since.iter().map(|(id, since)| (id.to_string(), *since)).collect();
     let next = NextMany { since, after: None };
     let waited = Waited::of(&reply);
-    Ok(Answer::Done(Output::Many(ManyTasks { changed: Some(changed), tasks: lines, total: None, next, waited })))
+    Ok(ToolReply::Done(Output::Many(ManyTasks { changed: Some(changed), tasks: lines, total: None, next, waited })))
 }
 
 impl Line {
@@ -349,14 +349,14 @@ async fn sort_out(cx: &ToolContext, ids: Vec<TaskId>) -> Result<(Vec<TaskId>, Ve
 
 /// The caller's unfinished tasks, then unread results, then what was read lately; each newest first. With a timeout,
 /// when one of the first two kinds changes.
-async fn open(cx: &ToolContext, input: &Input) -> Result<Answer<Output>, ToolError> {
+async fn open(cx: &ToolContext, input: &Input) -> Result<ToolReply<Output>, ToolError> {
     let list::Listed { mut tasks, mut news, total, next_after } = list::read(cx, input.after.unwrap_or(0)).await?;
     let mut waited = Waited::default();
     news.truncate(TASKS_PER_WAIT_MAX);
     if input.timeout.unwrap_or(0) > 0 && !news.is_empty() {
         let reply = match wait(cx, news, input).await? {
-            Answer::Done(reply) => reply,
-            Answer::Deferred(task) => return Ok(Answer::Deferred(task)),
+            ToolReply::Done(reply) => reply,
+            ToolReply::Deferred(task) => return Ok(ToolReply::Deferred(task)),
         };
         waited = Waited::of(&reply);
         for view in &reply.tasks {
@@ -375,7 +375,7 @@ async fn open(cx: &ToolContext, input: &Input) -> Result<Answer<Output>, ToolErr
     for task in &tasks {
         lines.push(overview(cx, task).await?);
     }
-    Ok(Answer::Done(Output::Many(ManyTasks { changed: None, tasks: lines, total: Some(total), next, waited })))
+    Ok(ToolReply::Done(Output::Many(ManyTasks { changed: None, tasks: lines, total: Some(total), next, waited })))
 }
 
 /// One line. A question is in it: what the list has shown counts as read, so a wait after it would not return with it.

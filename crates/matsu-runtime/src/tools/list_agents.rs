@@ -11,7 +11,7 @@ use matsu_core::ports::agent::{Agent, Probe, ProbeDepth};
 use matsu_core::ports::store::{JobFilter, ListJobs};
 use matsu_core::slot::Slot;
 
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct ListAgents;
 
@@ -85,9 +85,9 @@ impl Tool for ListAgents {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let Some(host) = cx.runtime.agents() else {
-            return Ok(Answer::Done(Output { agents: Vec::new(), broken: Vec::new() }));
+            return Ok(ToolReply::Done(Output { agents: Vec::new(), broken: Vec::new() }));
         };
         let depth = match (input.check_auth, input.probe) {
             (Some(true), _) => ProbeDepth::Login,
@@ -104,7 +104,7 @@ impl Tool for ListAgents {
             report(agent, probe, running, limit)
         });
         let broken = host.broken().into_iter().map(|broken| Broken { file: broken.file, error: broken.error });
-        Ok(Answer::Done(Output { agents: agents.collect(), broken: broken.collect() }))
+        Ok(ToolReply::Done(Output { agents: agents.collect(), broken: broken.collect() }))
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use matsu_core::ports::store::EndSession;
 use matsu_core::session::{EndReason, SessionState};
 
-use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct Logout;
 
@@ -32,11 +32,11 @@ impl Tool for Logout {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, _input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, _input: Input) -> Result<ToolReply<Output>, ToolError> {
         let (to, reason, now) = (SessionState::Ended, EndReason::LoggedOut, cx.runtime.clock().now());
         let request = EndSession { id: cx.session()?.id.clone(), to, reason, now };
         let session = cx.runtime.store().run(request).await?;
-        Ok(Answer::Done(Output {
+        Ok(ToolReply::Done(Output {
             session_id: session.id.to_string(),
             reason: session.end_reason.unwrap_or(reason).to_string(),
         }))

@@ -14,7 +14,7 @@ use matsu_core::slot::Slot;
 
 use super::research_access::{check_engines, check_searchable, research_task, stage};
 use crate::tasks::Tasks;
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct QueueSearches;
 
@@ -81,7 +81,7 @@ impl Tool for QueueSearches {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let options = input.options.unwrap_or_default();
         let queries = check_queries(&input.queries)?;
         let engines = options.engines.unwrap_or_default();
@@ -130,7 +130,7 @@ impl Tool for QueueSearches {
         let queued_count = search_ids.len();
         let noun = if queued_count == 1 { "search" } else { "searches" };
         let message = format!("{queued_count} {noun} queued. Use get_status to monitor progress.");
-        Ok(Answer::Done(Output { queued_count, search_ids, skipped, revision, message }))
+        Ok(ToolReply::Done(Output { queued_count, search_ids, skipped, revision, message }))
     }
 }
 

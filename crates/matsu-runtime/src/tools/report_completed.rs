@@ -8,7 +8,7 @@ use matsu_core::ports::store::Report;
 use matsu_core::redaction::redact;
 use matsu_core::session::Outcome;
 
-use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct ReportCompleted;
 
@@ -53,7 +53,7 @@ impl Tool for ReportCompleted {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let now = cx.runtime.clock().now();
         let report = Report {
             session_id: cx.session()?.id.clone(),
@@ -69,7 +69,7 @@ impl Tool for ReportCompleted {
         };
         let reported = cx.runtime.store().run(report).await?;
         cx.runtime.look_for_orders();
-        Ok(Answer::Done(Output {
+        Ok(ToolReply::Done(Output {
             task_id: reported.task_id.to_string(),
             status: reported.status.to_string(),
             instruction: "The session is over. Make no further calls and end.".to_owned(),

@@ -10,7 +10,7 @@ use matsu_core::ports::store::{
     AuthFilter, AuthOutcome, AuthTarget, ReadAuthItems, ResolveAuth as Resolve, StoreError,
 };
 
-use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct ResolveAuth;
 
@@ -70,7 +70,7 @@ impl Tool for ResolveAuth {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let kind = input.target.unwrap_or(Target::Item);
         let target = match (kind, &input.queue_id, &input.domain) {
             (Target::Item, Some(id), None) => AuthTarget::Item(AuthItemId::from_text(id)),
@@ -91,7 +91,7 @@ impl Tool for ResolveAuth {
         let (owner, now) = (cx.principal.clone(), cx.runtime.clock().now());
         let resolved = cx.runtime.store().run(Resolve { owner, target, outcome, now }).await;
         let resolved = resolved.map_err(unknown)?;
-        Ok(Answer::Done(Output {
+        Ok(ToolReply::Done(Output {
             target: kind,
             queue_id: input.queue_id,
             domain: input.domain,

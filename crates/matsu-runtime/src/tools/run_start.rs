@@ -21,7 +21,7 @@ use super::task_report::{Detail, JobReport, OutputWish, TaskReport};
 use crate::agents::{AUTO, Agents, RunError, RunOptions, StartedRuns};
 use crate::status::{WaitFor, WaitRequest, Waits};
 use crate::tasks::Tasks;
-use crate::tool::{Answer, NativeTasks, ToolContext, ToolError, folders};
+use crate::tool::{NativeTasks, ToolContext, ToolError, ToolReply, folders};
 
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -223,7 +223,7 @@ pub async fn with_agent(cx: &ToolContext, wish: RunWish) -> Result<(RunWish, Opt
     Ok((RunWish { agent, ..wish }, Some(why)))
 }
 
-pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Result<Answer<Started>, ToolError> {
+pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Result<ToolReply<Started>, ToolError> {
     let priority = match shared.priority {
         Some(PriorityWord::High) => Priority::High,
         Some(PriorityWord::Low) => Priority::Low,
@@ -251,10 +251,10 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
     if shared.run_async {
         stage(cx, &task);
         let message = if started.inserted.existed { REPEATED } else { STARTED };
-        return Ok(Answer::Done(Started::handle(cx, &started, &task, message)));
+        return Ok(ToolReply::Done(Started::handle(cx, &started, &task, message)));
     }
     if cx.tasks == NativeTasks::Understood {
-        return Ok(Answer::Deferred(task.id));
+        return Ok(ToolReply::Deferred(task.id));
     }
     wait(cx, &started, &task.id).await
 }
@@ -280,7 +280,7 @@ fn stage(cx: &ToolContext, task: &Task) {
     }
 }
 
-async fn wait(cx: &ToolContext, started: &StartedRuns, id: &TaskId) -> Result<Answer<Started>, ToolError> {
+async fn wait(cx: &ToolContext, started: &StartedRuns, id: &TaskId) -> Result<ToolReply<Started>, ToolError> {
     cx.watched.set(std::slice::from_ref(id));
     let began = cx.runtime.clock().instant();
     let hold = cx.hold_max();
@@ -306,7 +306,7 @@ async fn wait(cx: &ToolContext, started: &StartedRuns, id: &TaskId) -> Result<An
     }
     let message = message(task, &report);
     let waited_ms = u64::try_from((cx.runtime.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
-    Ok(Answer::Done(
+    Ok(ToolReply::Done(
         Started { waited_ms: Some(waited_ms), ..Started::handle(cx, started, task, &message) }.with(report),
     ))
 }
@@ -316,7 +316,7 @@ fn message(task: &Task, report: &TaskReport) -> String {
     let id = &task.id;
     if let Some(question) = &report.question {
         let answer = question.example(id);
-        return format!("The agent asks a question and waits for the answer. Answer with answer_question {answer}.");
+        return format!("The agent asks a question and waits for the answer. ToolReply with answer_question {answer}.");
     }
     let state = match task.status {
         TaskStatus::Completed => return "Done.".to_owned(),

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use matsu_core::chat::check_content;
 use matsu_core::id::MessageId;
-use matsu_core::ports::store::Say;
+use matsu_core::ports::store::PostMessage;
 use matsu_core::redaction::redact;
 
-use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct SendMessage;
 
@@ -41,12 +41,12 @@ impl Tool for SendMessage {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         check_content(&input.content).map_err(|bad| {
             ToolError::param("content", "string of 1..4000 characters, not blank", "blank", bad.to_string())
         })?;
         let now = cx.runtime.clock().now();
-        let say = Say {
+        let say = PostMessage {
             id: MessageId::mint(now),
             session_id: cx.session()?.id.clone(),
             content: redact(&input.content).into_owned(),
@@ -55,7 +55,7 @@ impl Tool for SendMessage {
             now,
         };
         let message = cx.runtime.store().run(say).await?;
-        Ok(Answer::Done(Output {
+        Ok(ToolReply::Done(Output {
             message_id: message.id.to_string(),
             chat_id: message.chat_id.to_string(),
             seq: message.seq,

@@ -11,7 +11,7 @@ use super::research_access::{not_found, research_task, stage};
 use crate::research::Horizon;
 use crate::research::status_view::{ResearchView, status_word};
 use crate::tasks::Tasks;
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct StopTask;
 
@@ -118,7 +118,7 @@ impl Tool for StopTask {
     type Input = Input;
     type Output = Output;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
         let task = research_task(cx, &input.task_id).await?;
         let reason = match input.reason {
             Some(Reason::BudgetExhausted) => StopReason::BudgetExhausted,
@@ -139,7 +139,7 @@ impl Tool for StopTask {
         let cleaned = if ended { clean(cx, &report.task, cleanup).await? } else { None };
         let ended_for = report.task.stop.map_or(reason, |stop| stop.reason);
         stage(cx, &report.task.id, report.task.revision);
-        Ok(Answer::Done(Output {
+        Ok(ToolReply::Done(Output {
             task_id: report.task.id.to_string(),
             final_status: status_word(report.task.status).to_owned(),
             reason: ended_for.to_string(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use matsu_core::ports::agent::RunWish;
 
 use super::run_start::{self, BudgetWish, CheckWish, IsolationWord, ModeWord, PriorityWord, Shared, Started};
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct UseAgent;
 
@@ -89,7 +89,7 @@ impl Tool for UseAgent {
     type Input = Input;
     type Output = Started;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Started>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Started>, ToolError> {
         let shared = Shared {
             tool: Self::NAME,
             run_async: input.run_async.unwrap_or(false),

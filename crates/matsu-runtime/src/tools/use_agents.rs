@@ -9,7 +9,7 @@ use matsu_core::limits::AGENTS_PER_CALL_MAX;
 use matsu_core::ports::agent::{ProbeDepth, RunWish};
 
 use super::run_start::{self, BudgetWish, CheckWish, ModeWord, PriorityWord, Shared, Started};
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct UseAgents;
 
@@ -70,7 +70,7 @@ impl Tool for UseAgents {
     type Input = Input;
     type Output = Started;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Started>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Started>, ToolError> {
         let names = names(cx, input.cli_names.as_deref()).await?;
         let shared = Shared {
             tool: Self::NAME,

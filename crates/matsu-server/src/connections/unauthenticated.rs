@@ -172,7 +172,7 @@ impl Drop for Unauthenticated {
 }
 
 /// Behind the guard: a caller makes its connection known; without one a body is small, and read here within its time.
-pub async fn tell_apart(request: Request, next: Next) -> Response {
+pub async fn classify(request: Request, next: Next) -> Response {
     if request.extensions().get::<Caller>().is_some() {
         if let Some(unauthenticated) = request.extensions().get::<Arc<Unauthenticated>>() {
             unauthenticated.known();

@@ -19,19 +19,19 @@ use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::peer::Peer;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::{ListBody, NoFields, TaskBody};
 
 pub fn routes() -> Resource {
     let definitions =
-        says("list_agent_definitions", "Every agent, and definitions that cannot be read.").query::<CheckQuery>();
-    let log = says("read_task_log", "What a run was doing, from a byte on.").query::<LogQuery>();
-    let diff = says("read_task_diff", "The patch of a run that wrote in a worktree.").query::<DiffQuery>();
-    let files = says("list_task_files", "The files that a run changed, with counts of lines.").query::<RunQuery>();
-    let receipt = says("read_task_receipt", "What the check of a run's last commit came to.").query::<RunQuery>();
-    let verify = says("verify_task_receipt", "Runs that check again, as a task of its own.").query::<RunQuery>();
-    let answer = says("answer_task", "Answers the question of a run.").body::<TaskAnswerBody>();
-    let questions = says("list_task_questions", "What the runs of a task ask and nothing has answered yet.");
+        operation("list_agent_definitions", "Every agent, and definitions that cannot be read.").query::<CheckQuery>();
+    let log = operation("read_task_log", "What a run was doing, from a byte on.").query::<LogQuery>();
+    let diff = operation("read_task_diff", "The patch of a run that wrote in a worktree.").query::<DiffQuery>();
+    let files = operation("list_task_files", "The files that a run changed, with counts of lines.").query::<RunQuery>();
+    let receipt = operation("read_task_receipt", "What the check of a run's last commit came to.").query::<RunQuery>();
+    let verify = operation("verify_task_receipt", "Runs that check again, as a task of its own.").query::<RunQuery>();
+    let answer = operation("answer_task", "Answers the question of a run.").body::<TaskAnswerBody>();
+    let questions = operation("list_task_questions", "What the runs of a task ask and nothing has answered yet.");
     Resource::default()
         .get("/agent-definitions", definitions.answers::<AnyObject>(), list)
         .get("/tasks/{id}/log", log.answers::<AnyObject>(), read_log)

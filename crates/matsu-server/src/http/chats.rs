@@ -20,34 +20,39 @@ use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::peer::Peer;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::people::{ChatBody, MessageBody, NotificationBody};
 use crate::wire::{PageBody, PageQuery};
 
 pub fn routes() -> Resource {
-    let list_chats =
-        says("list_chats", "Chats, newest first: with agents all of them, with models your own.").query::<PageQuery>();
-    let open_chat = says("open_chat", "Opens a chat with an agent, or returns the open one; or a new one with models.")
-        .body::<ChatWish>();
-    let messages = says("list_messages", "The messages of a chat: the newest, or those after a sequence number.");
-    let write = says("write_message", "Posts a message to a chat.").body::<MessageWish>();
-    let stop = says(
+    let list_chats = operation("list_chats", "Chats, newest first: with agents all of them, with models your own.")
+        .query::<PageQuery>();
+    let open_chat =
+        operation("open_chat", "Opens a chat with an agent, or returns the open one; or a new one with models.")
+            .body::<ChatWish>();
+    let messages = operation("list_messages", "The messages of a chat: the newest, or those after a sequence number.");
+    let write = operation("write_message", "Posts a message to a chat.").body::<MessageWish>();
+    let stop = operation(
         "stop_in_chat",
         "Stops the answer that is being written; its text so far is kept and the chat stays open.",
     )
     .body::<StopWish>();
-    let answer = says("answer_in_chat", "Answers what the agent of a chat has asked.").body::<AnswerBody>();
+    let answer = operation("answer_in_chat", "Answers what the agent of a chat has asked.").body::<AnswerBody>();
     Resource::default()
         .get("/chats", list_chats.answers::<PageBody<ChatBody>>(), list)
         .post("/chats", open_chat.answers::<ChatBody>(), open)
-        .get("/chats/{id}", says("read_chat", "One chat.").answers::<ChatBody>(), read)
+        .get("/chats/{id}", operation("read_chat", "One chat.").answers::<ChatBody>(), read)
         .get(
             "/chats/{id}/messages",
             messages.query::<MessagesQuery>().answers::<PageBody<MessageBody>>(),
             read_messages,
         )
         .post("/chats/{id}/messages", write.creates::<MessageBody>(), write_message)
-        .post("/chats/{id}/end", says("end_chat", "Ends a chat; it takes no more messages.").answers::<ChatBody>(), end)
+        .post(
+            "/chats/{id}/end",
+            operation("end_chat", "Ends a chat; it takes no more messages.").answers::<ChatBody>(),
+            end,
+        )
         .post("/chats/{id}/stop", stop.answers::<StoppedBody>(), stop_answer)
         .post("/chats/{id}/answer", answer.answers::<AnyObject>(), give_answer)
 }
@@ -201,7 +206,7 @@ async fn write_message(
         let said = model_chats::write(&app, &caller.principal, &chat, &wish.content, wish.to.as_deref()).await?;
         return Ok((StatusCode::CREATED, Json(said)));
     }
-    let message = Chats::of(app.runtime()).say_as_person(&caller.principal, &chat, wish.content, reply_to).await?;
+    let message = Chats::of(app.runtime()).post_as_person(&caller.principal, &chat, wish.content, reply_to).await?;
     Ok((StatusCode::CREATED, Json(MessageBody::from(&message))))
 }
 

@@ -9,10 +9,10 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
-    let read_doctor = says("read_doctor", "Runs all checks; each finding names what to do next.");
+    let read_doctor = operation("read_doctor", "Runs all checks; each finding names what to do next.");
     Resource::default().get("/doctor", read_doctor.answers::<AnyObject>().for_admins(), read)
 }
 

@@ -22,14 +22,15 @@ use serde::{Deserialize, Serialize};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 use cursor::Cursor;
 use stream::Stream;
 
 pub fn routes() -> Resource {
-    let open_events = says("open_events", "What moves, as server-sent events.").query::<EventsQuery>();
-    let follow = says("follow_topics", "Changes what a stream follows besides tasks and counts.").body::<TopicsBody>();
+    let open_events = operation("open_events", "What moves, as server-sent events.").query::<EventsQuery>();
+    let follow =
+        operation("follow_topics", "Changes what a stream follows besides tasks and counts.").body::<TopicsBody>();
     Resource::default().get("/events", open_events.streams::<EventBody>(), open).post(
         "/events/{stream_id}/topics",
         follow.for_viewers_too(),

@@ -13,11 +13,11 @@ use serde::Deserialize;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::{JobBody, PageBody};
 
 pub fn routes() -> Resource {
-    let list_jobs = says("list_jobs", "The jobs of the caller's tasks.").query::<ListQuery>();
+    let list_jobs = operation("list_jobs", "The jobs of the caller's tasks.").query::<ListQuery>();
     Resource::default().get("/jobs", list_jobs.answers::<PageBody<JobBody>>(), list)
 }
 

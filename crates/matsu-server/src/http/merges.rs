@@ -14,12 +14,12 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::TaskBody;
 
 pub fn routes() -> Resource {
-    let start = says("start_merge", "Merges the changes of several runs into one branch, as a task.");
-    let read = says("read_task_merge", "Where a merge stands: its branch, and each task with its state.");
+    let start = operation("start_merge", "Merges the changes of several runs into one branch, as a task.");
+    let read = operation("read_task_merge", "Where a merge stands: its branch, and each task with its state.");
     Resource::default().post("/merges", start.body::<MergeBody>().answers::<TaskBody>(), start_merge).get(
         "/tasks/{id}/merge",
         read.answers::<AnyObject>(),

@@ -24,16 +24,17 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::people::{MessageBody, ToolUseBody};
 use crate::wire::time;
 
 pub fn routes() -> Resource {
-    let approve = says("answer_call", "A person's word on a call that waits for it.").body::<ApprovalWish>();
-    let describe = says("describe_chat", "Names a chat with models, or sets its system prompt.").body::<DescribeWish>();
-    let file = says("export_chat", "A chat with models as a file: JSON, or Markdown.").query::<ExportQuery>();
+    let approve = operation("answer_call", "A person's word on a call that waits for it.").body::<ApprovalWish>();
+    let describe =
+        operation("describe_chat", "Names a chat with models, or sets its system prompt.").body::<DescribeWish>();
+    let file = operation("export_chat", "A chat with models as a file: JSON, or Markdown.").query::<ExportQuery>();
     Resource::default()
-        .get("/models", says("list_models", "The models that a chat can have.").answers::<ModelsBody>(), list)
+        .get("/models", operation("list_models", "The models that a chat can have.").answers::<ModelsBody>(), list)
         .post("/chats/{id}/approvals", approve.answers::<ApprovedBody>(), answer_call)
         .patch("/chats/{id}", describe.answers::<TranscriptBody>(), describe_chat)
         .get("/chats/{id}/export", file.answers::<AnyObject>(), export_chat)

@@ -12,10 +12,10 @@ use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::peer::Peer;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
-    let make = says(
+    let make = operation(
         "make_task",
         "Starts a task. kind research with the fields of create_task; kind agent with those of use_agent, or with \
          agent_id and message for a named agent.",

@@ -10,19 +10,19 @@ use serde::Serialize;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::{ListBody, NodeBody};
 
 pub fn routes() -> Resource {
     Resource::default()
         .get(
             "/nodes",
-            says("list_nodes", "The processes that share this store.").answers::<NodesBody>().for_admins(),
+            operation("list_nodes", "The processes that share this store.").answers::<NodesBody>().for_admins(),
             nodes,
         )
         .get(
             "/slots",
-            says("list_slots", "How much runs, and how much may.").answers::<ListBody<SlotBody>>().for_admins(),
+            operation("list_slots", "How much runs, and how much may.").answers::<ListBody<SlotBody>>().for_admins(),
             slots,
         )
 }

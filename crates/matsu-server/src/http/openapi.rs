@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::{AnyObject, document};
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
-    Resource::default().get("/openapi.json", says("openapi", "This document.").answers::<AnyObject>(), read)
+    Resource::default().get("/openapi.json", operation("openapi", "This document.").answers::<AnyObject>(), read)
 }
 
 async fn read(State(app): State<App>, _caller: Caller) -> Json<&'static Value> {

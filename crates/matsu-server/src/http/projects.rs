@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::people::{AgentBody, ProjectBody};
 use crate::wire::{PageBody, PageQuery};
 
 pub fn routes() -> Resource {
-    let projects = says("list_projects", "Projects, oldest first.").query::<PageQuery>();
-    let make_project = says("make_project", "Makes a project.").body::<ProjectWish>();
-    let agents = says("list_named_agents", "Agents with a name, oldest first.").query::<PageQuery>();
-    let make_agent = says("make_agent", "Makes an agent; its passkey is shown once.").body::<AgentWish>();
+    let projects = operation("list_projects", "Projects, oldest first.").query::<PageQuery>();
+    let make_project = operation("make_project", "Makes a project.").body::<ProjectWish>();
+    let agents = operation("list_named_agents", "Agents with a name, oldest first.").query::<PageQuery>();
+    let make_agent = operation("make_agent", "Makes an agent; its passkey is shown once.").body::<AgentWish>();
     Resource::default()
         .get("/projects", projects.answers::<PageBody<ProjectBody>>(), list_projects)
         .post("/projects", make_project.creates::<ProjectBody>().for_admins(), make_a_project)

@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use crate::app::App;
 use crate::auth::{Caller, Credential};
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::time;
 
 pub fn routes() -> Resource {
-    let read = says("read_push", "Whether notices can be pushed to browsers, and to which of yours they are.");
-    let subscribe = says("subscribe_push", "Pushes your notices to this browser, until its session ends.");
-    let unsubscribe = says("unsubscribe_push", "Pushes nothing to that browser any more.");
+    let read = operation("read_push", "Whether notices can be pushed to browsers, and to which of yours they are.");
+    let subscribe = operation("subscribe_push", "Pushes your notices to this browser, until its session ends.");
+    let unsubscribe = operation("unsubscribe_push", "Pushes nothing to that browser any more.");
     Resource::default()
         .get("/push", read.answers::<PushBody>(), self::read)
         .post("/push", subscribe.body::<SubscribeBody>().creates::<SubscriptionBody>(), self::subscribe)

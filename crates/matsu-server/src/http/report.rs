@@ -15,11 +15,12 @@ use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::peer::Peer;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
-    let whole = says("read_report", "The report of a research task: answer, sections, citations, what was searched.");
-    let one = says("read_passage", "A passage that a report cites, between those before and after it.");
+    let whole =
+        operation("read_report", "The report of a research task: answer, sections, citations, what was searched.");
+    let one = operation("read_passage", "A passage that a report cites, between those before and after it.");
     Resource::default().get("/tasks/{id}/report", whole.query::<ReportQuery>().answers::<AnyObject>(), read).get(
         "/tasks/{id}/passages/{fragment}",
         one.query::<PassageQuery>().answers::<AnyObject>(),

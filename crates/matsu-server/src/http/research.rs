@@ -18,13 +18,13 @@ use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::peer::Peer;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
-    let queue = says("queue_searches", "Queues searches for a research task.").body::<Searches>();
-    let status = says("research_status", "Where a research task stands, at once or when it has news.");
-    let materials = says("read_materials", "The claims of a research task, in pages.").query::<MaterialsFields>();
-    let graph = says("read_graph", "The evidence graph, in pages of claims.").query::<MaterialsFields>();
+    let queue = operation("queue_searches", "Queues searches for a research task.").body::<Searches>();
+    let status = operation("research_status", "Where a research task stands, at once or when it has news.");
+    let materials = operation("read_materials", "The claims of a research task, in pages.").query::<MaterialsFields>();
+    let graph = operation("read_graph", "The evidence graph, in pages of claims.").query::<MaterialsFields>();
     Resource::default()
         .get("/tasks/{id}/searches", status.query::<StatusFields>().answers::<AnyObject>(), self::status)
         .post("/tasks/{id}/searches", queue.answers::<AnyObject>(), self::queue)
@@ -35,23 +35,23 @@ pub fn routes() -> Resource {
 
 /// What only people do, or do oftener than models.
 fn human_side() -> Resource {
-    let queue = says("read_auth_queue", "Pages that wait for a person.").query::<AuthFields>();
-    let resolve_auth = says("resolve_auth", "Settles pages that waited for a person.").body::<Resolution>();
-    let keep = says("keep_cookies", "Keeps cookies that a person pasted, for one domain.").body::<CookiesBody>();
-    let correct = says("give_feedback", "Corrects a domain, a claim or an edge.").body::<Correction>();
-    let back = says("roll_back_calibration", "Puts an earlier calibration in force again.").body::<Rollback>();
-    let sweep = says("collect_garbage", "Removes evidence that no task reaches.").body::<GcBody>();
-    let log = says("read_feedback", "What was corrected, newest first.");
+    let queue = operation("read_auth_queue", "Pages that wait for a person.").query::<AuthFields>();
+    let resolve_auth = operation("resolve_auth", "Settles pages that waited for a person.").body::<Resolution>();
+    let keep = operation("keep_cookies", "Keeps cookies that a person pasted, for one domain.").body::<CookiesBody>();
+    let correct = operation("give_feedback", "Corrects a domain, a claim or an edge.").body::<Correction>();
+    let back = operation("roll_back_calibration", "Puts an earlier calibration in force again.").body::<Rollback>();
+    let sweep = operation("collect_garbage", "Removes evidence that no task reaches.").body::<GcBody>();
+    let log = operation("read_feedback", "What was corrected, newest first.");
     Resource::default()
         .get("/auth-queue", queue.answers::<AnyObject>(), auth_queue)
         .post("/auth-queue/resolve", resolve_auth.answers::<AnyObject>(), resolve)
         .post("/auth-queue/cookies", keep.answers::<AnyObject>(), cookies)
         .get("/feedback", log.answers::<AnyObject>(), feedback_log)
         .post("/feedback", correct.answers::<AnyObject>(), feedback)
-        .get("/rules", says("read_rules", "Rules about domains, newest first.").answers::<AnyObject>(), rules)
+        .get("/rules", operation("read_rules", "Rules about domains, newest first.").answers::<AnyObject>(), rules)
         .get(
             "/calibration",
-            says("read_calibration", "Judges and their scores.").answers::<AnyObject>().for_admins(),
+            operation("read_calibration", "Judges and their scores.").answers::<AnyObject>().for_admins(),
             calibration,
         )
         .post("/calibration/rollback", back.answers::<AnyObject>().for_admins(), rollback)

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
-    let read = says("read_research_model", "Which model research uses, and whether a person is to choose one.");
-    let choose = says("choose_research_model", "Chooses the model that research uses, where the setting is auto.");
+    let read = operation("read_research_model", "Which model research uses, and whether a person is to choose one.");
+    let choose = operation("choose_research_model", "Chooses the model that research uses, where the setting is auto.");
     Resource::default().get("/research/model", read.answers::<AnyObject>(), state).post(
         "/research/model",
         choose.body::<Choice>().answers::<AnyObject>().for_admins(),

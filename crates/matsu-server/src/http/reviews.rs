@@ -16,16 +16,16 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::{NoFields, PageBody, TaskBody, time};
 
 pub fn routes() -> Resource {
     let apply =
-        says("apply_task_diff", "Writes the changes of a run into the tree it began with.").query::<ApplyQuery>();
-    let undo = says("undo_task_apply", "Takes back what was applied.").query::<RunQuery>();
-    let discard = says("discard_task_diff", "Removes the branch of a run.").query::<RunQuery>();
-    let send_back = says("send_task_back", "Sends a comment into the conversation of a run; a new task goes on.");
-    let branches = says("list_branches", "Runs with changes, newest first.");
+        operation("apply_task_diff", "Writes the changes of a run into the tree it began with.").query::<ApplyQuery>();
+    let undo = operation("undo_task_apply", "Takes back what was applied.").query::<RunQuery>();
+    let discard = operation("discard_task_diff", "Removes the branch of a run.").query::<RunQuery>();
+    let send_back = operation("send_task_back", "Sends a comment into the conversation of a run; a new task goes on.");
+    let branches = operation("list_branches", "Runs with changes, newest first.");
     Resource::default()
         .post("/tasks/{id}/apply", apply.answers::<AnyObject>(), apply_diff)
         .post("/tasks/{id}/undo-apply", undo.answers::<AnyObject>(), undo_apply)

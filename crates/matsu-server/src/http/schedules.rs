@@ -11,15 +11,15 @@ use serde_json::{Map, Value};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::{PageBody, PageQuery, PauseBody, time};
 
 pub fn routes() -> Resource {
-    let list = says("list_schedules", "Schedules, oldest first.").query::<PageQuery>();
-    let add = says("add_schedule", "Adds work that starts by itself.").body::<NewBody>();
-    let pause = says("pause_schedule", "Pauses a schedule, or lets it go on.").body::<PauseBody>();
-    let remove = says("remove_schedule", "Removes a schedule; tasks that it started stay.");
-    let firings = says("list_firings", "What came of the times of a schedule, newest first.").query::<PageQuery>();
+    let list = operation("list_schedules", "Schedules, oldest first.").query::<PageQuery>();
+    let add = operation("add_schedule", "Adds work that starts by itself.").body::<NewBody>();
+    let pause = operation("pause_schedule", "Pauses a schedule, or lets it go on.").body::<PauseBody>();
+    let remove = operation("remove_schedule", "Removes a schedule; tasks that it started stay.");
+    let firings = operation("list_firings", "What came of the times of a schedule, newest first.").query::<PageQuery>();
     Resource::default()
         .get("/schedules", list.answers::<PageBody<ScheduleBody>>(), self::list)
         .post("/schedules", add.answers::<ScheduleBody>(), self::add)

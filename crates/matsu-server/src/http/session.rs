@@ -12,17 +12,17 @@ use crate::app::App;
 use crate::auth::{Caller, Credential};
 use crate::guards::page_session;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
     let log_in =
-        says("log_in", "Spends a one-time code: sets the cookie and answers with the key.").body::<LogInBody>();
-    let log_out = says("log_out", "Ends the session of this page.");
+        operation("log_in", "Spends a one-time code: sets the cookie and answers with the key.").body::<LogInBody>();
+    let log_out = operation("log_out", "Ends the session of this page.");
     Resource::default()
         .post("/login", log_in.creates::<KeyBody>().open(), begin)
         .get(
             "/session",
-            says("read_session", "The signed-in user; extends the browser session.").answers::<SessionBody>(),
+            operation("read_session", "The signed-in user; extends the browser session.").answers::<SessionBody>(),
             read,
         )
         .delete("/session", log_out.for_viewers_too(), end)

@@ -16,19 +16,19 @@ use serde::Deserialize;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::PageBody;
 use crate::wire::people::{NotificationBody, SessionBody};
 
 pub fn routes() -> Resource {
-    let list_sessions = says("list_sessions", "Sessions of agents, newest first.").query::<ListQuery>();
-    let send = says("send_notification", "A notice or an interrupt for a session.").body::<NoticeWish>();
-    let list = says("list_notifications", "Notifications, newest first.").query::<NotificationQuery>();
+    let list_sessions = operation("list_sessions", "Sessions of agents, newest first.").query::<ListQuery>();
+    let send = operation("send_notification", "A notice or an interrupt for a session.").body::<NoticeWish>();
+    let list = operation("list_notifications", "Notifications, newest first.").query::<NotificationQuery>();
     Resource::default()
         .get("/sessions", list_sessions.answers::<PageBody<SessionBody>>(), sessions)
         .delete(
             "/sessions/{id}",
-            says("end_session", "Ends a session; its agent learns it at its next call.").answers::<SessionBody>(),
+            operation("end_session", "Ends a session; its agent learns it at its next call.").answers::<SessionBody>(),
             end,
         )
         .post("/sessions/{id}/notifications", send.creates::<NotificationBody>(), notify)

@@ -13,10 +13,10 @@ use serde::Serialize;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
-    let read_summary = says("read_summary", "Unfinished work by slot and state, recent failures, and open waits.");
+    let read_summary = operation("read_summary", "Unfinished work by slot and state, recent failures, and open waits.");
     Resource::default().get("/metrics/summary", read_summary.answers::<SummaryBody>(), read)
 }
 

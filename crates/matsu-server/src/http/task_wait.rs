@@ -16,12 +16,12 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::TaskBody;
 
 pub fn routes() -> Resource {
-    let says = says("wait_for_task", "Holds the call until the task has news.").query::<WaitQuery>();
-    Resource::default().get("/tasks/{id}/wait", says.answers::<AnyObject>(), wait)
+    let doc = operation("wait_for_task", "Holds the call until the task has news.").query::<WaitQuery>();
+    Resource::default().get("/tasks/{id}/wait", doc.answers::<AnyObject>(), wait)
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -18,17 +18,17 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::{JobBody, PageBody, PageQuery, TaskBody};
 
 pub fn routes() -> Resource {
-    let list_tasks = says("list_tasks", "The caller's tasks, newest first.").query::<ListQuery>();
-    let change_task = says("change_task", "Pauses, blocks, resumes or stops a task.").body::<ChangeBody>();
-    let task_jobs = says("list_task_jobs", "The jobs of one task, oldest first.").query::<PageQuery>();
-    let retry_task = says("retry_task", "Runs it again, as a new task.").query::<RetryQuery>();
+    let list_tasks = operation("list_tasks", "The caller's tasks, newest first.").query::<ListQuery>();
+    let change_task = operation("change_task", "Pauses, blocks, resumes or stops a task.").body::<ChangeBody>();
+    let task_jobs = operation("list_task_jobs", "The jobs of one task, oldest first.").query::<PageQuery>();
+    let retry_task = operation("retry_task", "Runs it again, as a new task.").query::<RetryQuery>();
     Resource::default()
         .get("/tasks", list_tasks.answers::<PageBody<TaskBody>>(), list)
-        .get("/tasks/{id}", says("read_task", "One task.").answers::<TaskBody>(), read)
+        .get("/tasks/{id}", operation("read_task", "One task.").answers::<TaskBody>(), read)
         .patch("/tasks/{id}", change_task.answers::<AnyObject>(), change)
         .get("/tasks/{id}/jobs", task_jobs.answers::<PageBody<JobBody>>(), jobs)
         .post("/tasks/{id}/retry", retry_task.answers::<TaskBody>(), retry)

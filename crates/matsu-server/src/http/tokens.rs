@@ -18,19 +18,19 @@ use super::users::user_named;
 use crate::app::App;
 use crate::auth::{Caller, TokenWish};
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::{PageBody, PageQuery, TokenBody};
 
 pub fn routes() -> Resource {
-    let list_tokens =
-        says("list_tokens", "Tokens, revoked ones included. An admin sees those of all users.").query::<PageQuery>();
-    let make_token = says("make_token", "Makes a named token; its secret is shown once.").body::<MakeBody>();
+    let list_tokens = operation("list_tokens", "Tokens, revoked ones included. An admin sees those of all users.")
+        .query::<PageQuery>();
+    let make_token = operation("make_token", "Makes a named token; its secret is shown once.").body::<MakeBody>();
     Resource::default()
         .get("/tokens", list_tokens.answers::<PageBody<TokenBody>>(), list)
         .post("/tokens", make_token.creates::<MadeBody>().for_admins(), make)
         .delete(
             "/tokens/{id}",
-            says("revoke_token", "Revokes a token; requests with it are refused from now on."),
+            operation("revoke_token", "Revokes a token; requests with it are refused from now on."),
             revoke,
         )
 }

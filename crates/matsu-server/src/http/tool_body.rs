@@ -73,8 +73,8 @@ fn without(mut schema: Value, field: &str) -> Value {
 }
 
 /// The same with a field more, which is required.
-fn with(mut schema: Value, field: &str, says: Value) -> Value {
-    schema["properties"][field] = says;
+fn with(mut schema: Value, field: &str, doc: Value) -> Value {
+    schema["properties"][field] = doc;
     match schema["required"].as_array_mut() {
         Some(required) => required.push(field.into()),
         None => schema["required"] = json!([field]),

@@ -13,14 +13,14 @@ use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::peer::Peer;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
-    let call_tool = says("call_tool", "Calls a tool; answers as over MCP.").body::<AnyObject>();
+    let call_tool = operation("call_tool", "Calls a tool; answers as over MCP.").body::<AnyObject>();
     Resource::default()
         .get(
             "/tools",
-            says("list_tools", "Every tool that the caller may call, with its schema.").answers::<AnyObject>(),
+            operation("list_tools", "Every tool that the caller may call, with its schema.").answers::<AnyObject>(),
             list,
         )
         .post("/tools/{name}", call_tool.answers::<AnyObject>().for_viewers_too(), call)

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 
 /// Of a request that names no beginning.
 const USUAL_SPAN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 pub fn routes() -> Resource {
-    let read = says("read_usage", "What runs of agents have cost, in sums.").query::<UsageQuery>();
+    let read = operation("read_usage", "What runs of agents have cost, in sums.").query::<UsageQuery>();
     Resource::default().get("/usage", read.answers::<UsageBody>(), read_usage)
 }
 

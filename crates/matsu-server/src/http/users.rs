@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::app::App;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::{PageBody, PageQuery, time};
 
 pub fn routes() -> Resource {
-    let list_users = says("list_users", "Users, oldest first.").query::<PageQuery>();
-    let put_user = says("put_user", "Adds a user, or gives one other folders.").body::<UserWish>();
-    let remove_user = says("remove_user", "Revokes its tokens and ends its sessions; its tasks stay.");
+    let list_users = operation("list_users", "Users, oldest first.").query::<PageQuery>();
+    let put_user = operation("put_user", "Adds a user, or gives one other folders.").body::<UserWish>();
+    let remove_user = operation("remove_user", "Revokes its tokens and ends its sessions; its tasks stay.");
     Resource::default()
         .get("/users", list_users.answers::<PageBody<UserBody>>().for_admins(), list)
         .post("/users", put_user.answers::<UserBody>().for_admins(), put)

@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::{PageBody, PageQuery, PauseBody, time};
 
 pub fn routes() -> Resource {
-    let list = says("list_webhooks", "Webhooks, oldest first.").query::<PageQuery>();
-    let add = says("add_webhook", "Adds an address that another service sends to; the answer has its secret.");
-    let pause = says("pause_webhook", "Pauses a webhook, or lets it go on.").body::<PauseBody>();
-    let test = says("test_webhook", "Takes a delivery of your own, as if it had arrived.").body::<TestBody>();
-    let remove = says("remove_webhook", "Removes a webhook; tasks that it started stay.");
-    let deliveries = says("list_deliveries", "What came of the deliveries to a webhook, newest first.");
+    let list = operation("list_webhooks", "Webhooks, oldest first.").query::<PageQuery>();
+    let add = operation("add_webhook", "Adds an address that another service sends to; the answer has its secret.");
+    let pause = operation("pause_webhook", "Pauses a webhook, or lets it go on.").body::<PauseBody>();
+    let test = operation("test_webhook", "Takes a delivery of your own, as if it had arrived.").body::<TestBody>();
+    let remove = operation("remove_webhook", "Removes a webhook; tasks that it started stay.");
+    let deliveries = operation("list_deliveries", "What came of the deliveries to a webhook, newest first.");
     Resource::default()
         .get("/webhooks", list.answers::<PageBody<WebhookBody>>(), self::list)
         .post("/webhooks", add.body::<NewBody>().answers::<AddedBody>(), self::add)

@@ -9,7 +9,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ChatId, MessageId};
 use matsu_core::notification::Cause;
 use matsu_core::ports::store::{
-    AcknowledgeMessages, InsertMessage, ListMessages, Say, StoreError, TakeBackMessages, TakeMessages, Taken,
+    AcknowledgeMessages, InsertMessage, ListMessages, PostMessage, StoreError, TakeBackMessages, TakeMessages, Taken,
     TakenMessage,
 };
 use matsu_core::session::{Session, SessionState};
@@ -110,14 +110,14 @@ impl Transition for InsertMessage {
             if !turns::call_if_needed(tx, &chat.id, new.created_at).await? {
                 tx.run(&CALL_AGENT, params![&chat.id, new.created_at]).await?;
             }
-            tell_busy_agent(tx, &chat, new).await?;
+            notify_busy_agent(tx, &chat, new).await?;
         }
         Ok(message)
     }
 }
 
 /// A session that works on a task gets it with its next call.
-async fn tell_busy_agent(tx: &mut Tx<'_>, chat: &Chat, new: &NewMessage) -> Result<(), StoreError> {
+async fn notify_busy_agent(tx: &mut Tx<'_>, chat: &Chat, new: &NewMessage) -> Result<(), StoreError> {
     let Some(agent) = &chat.agent_id else { return Ok(()) };
     for row in tx.rows(&BUSY, params![agent, &chat.project_id, new.created_at]).await? {
         let session = session_rows::session(&mut row.columns())?;
@@ -161,7 +161,7 @@ impl Transition for ListMessages {
     }
 }
 
-impl Transition for Say {
+impl Transition for PostMessage {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Message, StoreError> {
         let session = read_session(tx, &self.session_id).await?;
         let chat_id = chat_of(tx, &session).await?;

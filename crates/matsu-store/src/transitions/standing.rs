@@ -6,7 +6,7 @@ use matsu_core::ports::store::{
     ListSessions, ReadReport, ReadSession, ReadSessionView, ReadStanding, SessionKey, SessionOfRun, Standing,
     StoreError,
 };
-use matsu_core::session::{Purpose, Said, Session, SessionView, Unread};
+use matsu_core::session::{AgentReport, Purpose, Session, SessionView, Unread};
 
 use super::chats;
 use super::read::page;
@@ -88,7 +88,7 @@ impl Transition for ReadSession {
 impl Transition for ReadReport {
     const READS: bool = true;
 
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Said>, StoreError> {
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<AgentReport>, StoreError> {
         let row = tx.row(&REPORT, params![&self.0]).await?;
         let text = row.map(|row| row.columns().opt_text()).transpose()?.flatten();
         text.map(|text| serde_json::from_str(&text).map_err(internal)).transpose()

@@ -12,7 +12,7 @@ use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, NewJob, Priority};
 use matsu_core::node::NodeRole;
 use matsu_core::ports::store::{
     Claim, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, InsertAgent, InsertMessage, NewNode, NewSession,
-    OpenChat, OpenedChat, ReadJob, ReadTask, Say, Store, StoreError, TaskLookup, WantedFor,
+    OpenChat, OpenedChat, PostMessage, ReadJob, ReadTask, Store, StoreError, TaskLookup, WantedFor,
 };
 use matsu_core::principal::Principal;
 use matsu_core::session::Session;
@@ -251,7 +251,7 @@ impl TestStore {
         reply_to: Option<&MessageId>,
         connection: &str,
     ) -> Result<Message, StoreError> {
-        let say = Say {
+        let say = PostMessage {
             id: MessageId::mint(self.now()),
             session_id: session.id.clone(),
             content: content.to_owned(),

@@ -19,7 +19,7 @@ const PORTS_TRIED: u16 = 20;
 
 /// Connections that may wait to be accepted. When a daemon is back all its clients connect at once, and a client that finds
 /// the backlog full waits a second before it tries again.
-const KNOCKING_MAX: u32 = 4_096;
+const BACKLOG_MAX: u32 = 4_096;
 
 /// How often the daemon looks whether the file of its socket is there.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -125,5 +125,5 @@ fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
     // A daemon that follows another takes its port at once.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(KNOCKING_MAX)
+    socket.listen(BACKLOG_MAX)
 }

@@ -9,7 +9,7 @@ use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Decoder, Listens, Outcome, Said, shown};
+use super::{Decoded, Decoder, Listens, Outcome, shown};
 
 #[derive(Default, Serialize, Deserialize)]
 pub struct Claude {
@@ -35,14 +35,14 @@ const DENY: &str = "deny";
 impl Decoder for Claude {
     kept!();
 
-    fn event(&mut self, event: &Value) -> Vec<Said> {
+    fn event(&mut self, event: &Value) -> Vec<Decoded> {
         match event["type"].as_str() {
             Some("system") if event["subtype"] == "init" => {
                 self.model = event["model"].as_str().map(str::to_owned);
                 session(event)
             }
             Some("system") if event["subtype"] == "api_retry" => {
-                vec![Said::Line(format!("the model's server answered {}; trying again", event["error_status"]))]
+                vec![Decoded::Line(format!("the model's server answered {}; trying again", event["error_status"]))]
             }
             Some("assistant") => self.assistant(&event["message"]),
             Some("control_request") if event["request"]["subtype"] == "can_use_tool" => self.asks(event),
@@ -74,8 +74,8 @@ impl Decoder for Claude {
     }
 }
 
-fn session(event: &Value) -> Vec<Said> {
-    event["session_id"].as_str().map(|id| Said::Session(id.to_owned())).into_iter().collect()
+fn session(event: &Value) -> Vec<Decoded> {
+    event["session_id"].as_str().map(|id| Decoded::Session(id.to_owned())).into_iter().collect()
 }
 
 /// One question of its own, with the words to choose from.
@@ -102,7 +102,7 @@ fn reply(request: &Value, answer: &Answer) -> Value {
 }
 
 impl Claude {
-    fn asks(&mut self, event: &Value) -> Vec<Said> {
+    fn asks(&mut self, event: &Value) -> Vec<Decoded> {
         let request = &event["request"];
         let Some(id) = event["request_id"].as_str().map(str::to_owned) else { return Vec::new() };
         let question = match own_question(request) {
@@ -117,37 +117,37 @@ impl Claude {
             }
         };
         self.asked.insert(id, request.clone());
-        vec![Said::Question(question)]
+        vec![Decoded::Question(question)]
     }
 
-    fn assistant(&mut self, message: &Value) -> Vec<Said> {
-        let mut said = Vec::new();
+    fn assistant(&mut self, message: &Value) -> Vec<Decoded> {
+        let mut decoded = Vec::new();
         // One message may come in several events.
         let id = message["id"].as_str().map(str::to_owned);
         if id.is_none() || id != self.last_message {
-            said.push(Said::Request);
+            decoded.push(Decoded::Request);
             self.before = self.before.plus(std::mem::take(&mut self.last));
         }
         self.last_message = id;
         if message["usage"].is_object() {
             // Each event of a message has the sum of the message so far.
             self.last = usage(message);
-            said.push(Said::Usage(self.before.plus(self.last)));
+            decoded.push(Decoded::Usage(self.before.plus(self.last)));
         }
         for block in message["content"].as_array().into_iter().flatten() {
             match block["type"].as_str() {
-                Some("text") => said.extend(block["text"].as_str().map(|text| Said::Line(text.to_owned()))),
+                Some("text") => decoded.extend(block["text"].as_str().map(|text| Decoded::Line(text.to_owned()))),
                 Some("tool_use") => {
                     let name = block["name"].as_str().unwrap_or("tool");
-                    said.push(Said::Line(shown::tool(name, &block["input"])));
+                    decoded.push(Decoded::Line(shown::tool(name, &block["input"])));
                 }
                 _ => {}
             }
         }
-        said
+        decoded
     }
 
-    fn result(&mut self, event: &Value) -> Vec<Said> {
+    fn result(&mut self, event: &Value) -> Vec<Decoded> {
         let text = event["result"].as_str().unwrap_or_default().to_owned();
         let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let errors = errors.collect::<Vec<_>>().join("; ");
@@ -157,12 +157,12 @@ impl Claude {
             _ if !errors.is_empty() => Outcome::Failed(errors),
             _ => Outcome::Failed(event["subtype"].as_str().unwrap_or("it reported an error").to_owned()),
         });
-        let mut said = session(event);
+        let mut decoded = session(event);
         if event["usage"].is_object() {
-            said.push(Said::Usage(usage(event)));
+            decoded.push(Decoded::Usage(usage(event)));
         }
-        said.push(Said::Finished);
-        said
+        decoded.push(Decoded::Finished);
+        decoded
     }
 }
 
@@ -189,11 +189,15 @@ mod tests {
     #[test]
     fn a_good_run_is_its_result_event() {
         let mut decoder = Claude::default();
-        let said = feed(&mut decoder, GOOD);
-        assert!(said.contains(&Said::Session("5f0c1f5a-6a0a-4c64-9f0e-1b1b5a7c9e11".to_owned())));
-        assert_eq!(said.iter().filter(|said| **said == Said::Request).count(), 2, "one message in two events");
-        assert_eq!(lines(&said), ["Let me look.", "→ Bash ls -l src", "There are two files."]);
-        assert!(said.iter().any(|said| matches!(said, Said::Usage(usage) if usage.input_tokens == 1_210
+        let decoded = feed(&mut decoder, GOOD);
+        assert!(decoded.contains(&Decoded::Session("5f0c1f5a-6a0a-4c64-9f0e-1b1b5a7c9e11".to_owned())));
+        assert_eq!(
+            decoded.iter().filter(|decoded| **decoded == Decoded::Request).count(),
+            2,
+            "one message in two events"
+        );
+        assert_eq!(lines(&decoded), ["Let me look.", "→ Bash ls -l src", "There are two files."]);
+        assert!(decoded.iter().any(|decoded| matches!(decoded, Decoded::Usage(usage) if usage.input_tokens == 1_210
             && usage.output_tokens == 42 && usage.cost_usd == Some(0.0125))));
         assert_eq!(decoder.outcome(), Outcome::Success("There are two files.".to_owned()));
     }
@@ -216,14 +220,16 @@ mod tests {
         let request = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"cargo test"}}}"#;
         let options = vec!["allow".to_owned(), "deny".to_owned()];
         let question = Question { id: "r1".to_owned(), text: "Allow `cargo test`?".to_owned(), options };
-        assert_eq!(feed(&mut decoder, request), [Said::Question(question)]);
+        assert_eq!(feed(&mut decoder, request), [Decoded::Question(question)]);
         assert_eq!(decoder.answer(&answer("r2", Some("allow"), None)), None);
-        let said: Value = serde_json::from_str(&decoder.answer(&answer("r1", Some("allow"), None)).unwrap()).unwrap();
+        let decoded: Value =
+            serde_json::from_str(&decoder.answer(&answer("r1", Some("allow"), None)).unwrap()).unwrap();
         let response = json!({ "behavior": "allow", "updatedInput": { "command": "cargo test" } });
-        assert_eq!((&said["response"]["request_id"], &said["response"]["response"]), (&json!("r1"), &response));
+        assert_eq!((&decoded["response"]["request_id"], &decoded["response"]["response"]), (&json!("r1"), &response));
         feed(&mut decoder, request);
-        let said: Value = serde_json::from_str(&decoder.answer(&answer("r1", None, Some("not now"))).unwrap()).unwrap();
-        assert_eq!(said["response"]["response"], json!({ "behavior": "deny", "message": "not now" }));
+        let decoded: Value =
+            serde_json::from_str(&decoder.answer(&answer("r1", None, Some("not now"))).unwrap()).unwrap();
+        assert_eq!(decoded["response"]["response"], json!({ "behavior": "deny", "message": "not now" }));
     }
 
     #[test]
@@ -232,9 +238,9 @@ mod tests {
         let request = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which?","options":[{"label":"A"},{"label":"B"}]}]}}}"#;
         let options = vec!["A".to_owned(), "B".to_owned()];
         let question = Question { id: "r1".to_owned(), text: "Which?".to_owned(), options };
-        assert_eq!(feed(&mut decoder, request), [Said::Question(question)]);
-        let said: Value = serde_json::from_str(&decoder.answer(&answer("r1", Some("B"), None)).unwrap()).unwrap();
-        assert_eq!(said["response"]["response"]["updatedInput"]["answers"], json!({ "Which?": "B" }));
+        assert_eq!(feed(&mut decoder, request), [Decoded::Question(question)]);
+        let decoded: Value = serde_json::from_str(&decoder.answer(&answer("r1", Some("B"), None)).unwrap()).unwrap();
+        assert_eq!(decoded["response"]["response"]["updatedInput"]["answers"], json!({ "Which?": "B" }));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Decoder, Outcome, Said, shown};
+use super::{Decoded, Decoder, Outcome, shown};
 
 #[derive(Default, Serialize, Deserialize)]
 pub struct Codex {
@@ -15,21 +15,21 @@ pub struct Codex {
 impl Decoder for Codex {
     kept!();
 
-    fn event(&mut self, event: &Value) -> Vec<Said> {
+    fn event(&mut self, event: &Value) -> Vec<Decoded> {
         match event["type"].as_str() {
             Some("thread.started") => {
-                event["thread_id"].as_str().map(|id| Said::Session(id.to_owned())).into_iter().collect()
+                event["thread_id"].as_str().map(|id| Decoded::Session(id.to_owned())).into_iter().collect()
             }
-            Some("turn.started") => vec![Said::Request],
+            Some("turn.started") => vec![Decoded::Request],
             Some("item.started") if event["item"]["type"] == "command_execution" => {
-                vec![Said::Line(shown::tool("shell", &event["item"]))]
+                vec![Decoded::Line(shown::tool("shell", &event["item"]))]
             }
             Some("item.completed") => self.item(&event["item"]),
             // Also said for every retry; whether it was the end, the turn says.
             Some("error") => line(&event["message"]),
             Some("turn.completed") => {
                 self.outcome = Some(Ok(()));
-                vec![Said::Usage(usage(&event["usage"]))]
+                vec![Decoded::Usage(usage(&event["usage"]))]
             }
             Some("turn.failed") => {
                 let message = event["error"]["message"].as_str().unwrap_or("the turn failed").to_owned();
@@ -50,26 +50,26 @@ impl Decoder for Codex {
 }
 
 impl Codex {
-    fn item(&mut self, item: &Value) -> Vec<Said> {
+    fn item(&mut self, item: &Value) -> Vec<Decoded> {
         match item["type"].as_str() {
             Some("agent_message") => {
                 let text = item["text"].as_str().unwrap_or_default();
                 text.clone_into(&mut self.text);
-                vec![Said::Line(text.to_owned())]
+                vec![Decoded::Line(text.to_owned())]
             }
             Some("mcp_tool_call") => {
                 let name = format!("{}.{}", item["server"].as_str().unwrap_or(""), item["tool"].as_str().unwrap_or(""));
-                vec![Said::Request, Said::Line(shown::tool(&name, &item["arguments"]))]
+                vec![Decoded::Request, Decoded::Line(shown::tool(&name, &item["arguments"]))]
             }
-            Some("command_execution") => vec![Said::Request],
+            Some("command_execution") => vec![Decoded::Request],
             Some("error") => line(&item["message"]),
             _ => Vec::new(),
         }
     }
 }
 
-fn line(message: &Value) -> Vec<Said> {
-    message.as_str().map(|text| Said::Line(shown::one_line(text))).into_iter().collect()
+fn line(message: &Value) -> Vec<Decoded> {
+    message.as_str().map(|text| Decoded::Line(shown::one_line(text))).into_iter().collect()
 }
 
 fn usage(usage: &Value) -> Usage {
@@ -85,10 +85,10 @@ mod tests {
     #[test]
     fn the_last_message_of_a_completed_turn_is_the_result() {
         let mut decoder = Codex::default();
-        let said = feed(&mut decoder, include_str!("testdata/codex-good.jsonl"));
-        assert!(said.contains(&Said::Session("0199a213-81c0-7800-8aa1-bbab2a035a53".to_owned())));
-        assert_eq!(lines(&said), ["I will look.", "→ shell bash -lc ls", "Two files."]);
-        assert!(said.iter().any(|said| matches!(said, Said::Usage(usage) if usage.input_tokens == 24_763)));
+        let decoded = feed(&mut decoder, include_str!("testdata/codex-good.jsonl"));
+        assert!(decoded.contains(&Decoded::Session("0199a213-81c0-7800-8aa1-bbab2a035a53".to_owned())));
+        assert_eq!(lines(&decoded), ["I will look.", "→ shell bash -lc ls", "Two files."]);
+        assert!(decoded.iter().any(|decoded| matches!(decoded, Decoded::Usage(usage) if usage.input_tokens == 24_763)));
         assert_eq!(decoder.outcome(), Outcome::Success("Two files.".to_owned()));
     }
 

@@ -8,7 +8,7 @@ use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Decoder, Listens, Outcome, Said, shown};
+use super::{Decoded, Decoder, Listens, Outcome, shown};
 
 #[derive(Default, Serialize, Deserialize)]
 pub struct Events {
@@ -21,33 +21,33 @@ pub struct Events {
 impl Decoder for Events {
     kept!();
 
-    fn event(&mut self, event: &Value) -> Vec<Said> {
+    fn event(&mut self, event: &Value) -> Vec<Decoded> {
         let text = |name: &str| event[name].as_str().map(str::to_owned);
         match event["type"].as_str() {
             Some("model") => {
                 self.model = text("name");
                 Vec::new()
             }
-            Some("session") => text("id").map(Said::Session).into_iter().collect(),
+            Some("session") => text("id").map(Decoded::Session).into_iter().collect(),
             Some("text") => {
                 let text = text("text").unwrap_or_default();
                 self.text.push_str(&text);
-                vec![Said::Line(text)]
+                vec![Decoded::Line(text)]
             }
             Some("tool") => {
-                vec![Said::Line(shown::tool(event["name"].as_str().unwrap_or("tool"), &event["input"]))]
+                vec![Decoded::Line(shown::tool(event["name"].as_str().unwrap_or("tool"), &event["input"]))]
             }
-            Some("request") => vec![Said::Request],
+            Some("request") => vec![Decoded::Request],
             Some("usage") => {
                 let of = |name: &str| event[name].as_u64().unwrap_or(0);
                 let (input_tokens, output_tokens) = (of("input_tokens"), of("output_tokens"));
-                vec![Said::Usage(Usage { input_tokens, output_tokens, cost_usd: event["cost_usd"].as_f64() })]
+                vec![Decoded::Usage(Usage { input_tokens, output_tokens, cost_usd: event["cost_usd"].as_f64() })]
             }
             Some("question") => {
                 let (Some(id), Some(words)) = (text("id"), text("text")) else { return Vec::new() };
                 let options = event["options"].as_array().into_iter().flatten();
                 let options = options.filter_map(|option| option.as_str().map(str::to_owned)).collect();
-                vec![Said::Question(Question { id, text: words, options })]
+                vec![Decoded::Question(Question { id, text: words, options })]
             }
             Some("result") => {
                 self.outcome = Some(match text("error") {
@@ -111,6 +111,6 @@ mod tests {
         let question = r#"{"type":"question","id":"q1","text":"Go on?","options":["yes","no"]}"#;
         let options = vec!["yes".to_owned(), "no".to_owned()];
         let expected = Question { id: "q1".to_owned(), text: "Go on?".to_owned(), options };
-        assert_eq!(feed(&mut Events::default(), question), [Said::Question(expected)]);
+        assert_eq!(feed(&mut Events::default(), question), [Decoded::Question(expected)]);
     }
 }

@@ -4,7 +4,7 @@ use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Decoder, Outcome, Said, shown};
+use super::{Decoded, Decoder, Outcome, shown};
 
 /// A stream without a finish reason makes it ask again for ever.
 const UNKNOWN_MAX: u32 = 5;
@@ -22,34 +22,34 @@ pub struct Opencode {
 impl Decoder for Opencode {
     kept!();
 
-    fn event(&mut self, event: &Value) -> Vec<Said> {
-        let mut said = Vec::new();
+    fn event(&mut self, event: &Value) -> Vec<Decoded> {
+        let mut decoded = Vec::new();
         if let Some(id) = event["sessionID"].as_str()
             && self.session.is_none()
         {
             self.session = Some(id.to_owned());
-            said.push(Said::Session(id.to_owned()));
+            decoded.push(Decoded::Session(id.to_owned()));
         }
         let part = &event["part"];
         match event["type"].as_str() {
             Some("step_start") => {
                 self.text.clear();
-                said.push(Said::Request);
+                decoded.push(Decoded::Request);
             }
             Some("text") => {
                 let text = part["text"].as_str().unwrap_or_default();
                 self.text.push_str(text);
-                said.push(Said::Line(text.to_owned()));
+                decoded.push(Decoded::Line(text.to_owned()));
             }
             Some("tool_use") => {
                 let name = part["tool"].as_str().unwrap_or("tool");
-                said.push(Said::Line(shown::tool(name, &part["state"]["input"])));
+                decoded.push(Decoded::Line(shown::tool(name, &part["state"]["input"])));
             }
-            Some("step_finish") => said.extend(self.step(part)),
+            Some("step_finish") => decoded.extend(self.step(part)),
             Some("error") => self.error = Some(message(&event["error"])),
             _ => {}
         }
-        said
+        decoded
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -62,7 +62,7 @@ impl Decoder for Opencode {
 }
 
 impl Opencode {
-    fn step(&mut self, part: &Value) -> Vec<Said> {
+    fn step(&mut self, part: &Value) -> Vec<Decoded> {
         let reason = part["reason"].as_str().unwrap_or("unknown");
         self.unknown = if reason == "unknown" { self.unknown.saturating_add(1) } else { 0 };
         self.last_reason = Some(reason.to_owned());
@@ -73,11 +73,11 @@ impl Opencode {
         if let Some(cost) = part["cost"].as_f64() {
             self.usage.cost_usd = Some(self.usage.cost_usd.unwrap_or(0.0) + cost);
         }
-        let mut said = vec![Said::Usage(self.usage)];
+        let mut decoded = vec![Decoded::Usage(self.usage)];
         if self.unknown >= UNKNOWN_MAX {
-            said.push(Said::Hopeless("the model's stream ends without a reason, again and again".to_owned()));
+            decoded.push(Decoded::Hopeless("the model's stream ends without a reason, again and again".to_owned()));
         }
-        said
+        decoded
     }
 }
 
@@ -94,11 +94,11 @@ mod tests {
     #[test]
     fn the_text_after_the_last_step_is_the_result_and_steps_are_summed() {
         let mut decoder = Opencode::default();
-        let said = feed(&mut decoder, include_str!("testdata/opencode-good.jsonl"));
-        assert!(said.contains(&Said::Session("ses_4f1a".to_owned())));
-        assert_eq!(lines(&said), ["Looking.", "→ read README.md", "It says hello."]);
+        let decoded = feed(&mut decoder, include_str!("testdata/opencode-good.jsonl"));
+        assert!(decoded.contains(&Decoded::Session("ses_4f1a".to_owned())));
+        assert_eq!(lines(&decoded), ["Looking.", "→ read README.md", "It says hello."]);
         let total = Usage { input_tokens: 300, output_tokens: 30, cost_usd: Some(0.0) };
-        assert_eq!(said.iter().rfind(|said| matches!(said, Said::Usage(_))), Some(&Said::Usage(total)));
+        assert_eq!(decoded.iter().rfind(|decoded| matches!(decoded, Decoded::Usage(_))), Some(&Decoded::Usage(total)));
         assert_eq!(decoder.outcome(), Outcome::Success("It says hello.".to_owned()));
     }
 
@@ -106,8 +106,8 @@ mod tests {
     fn a_loop_without_an_end_is_noticed() {
         let mut decoder = Opencode::default();
         let step = r#"{"type":"step_finish","part":{"reason":"unknown"}}"#;
-        let said: Vec<Said> = (0..5).flat_map(|_| feed(&mut decoder, step)).collect();
-        assert_eq!(said.iter().filter(|said| matches!(said, Said::Hopeless(_))).count(), 1);
+        let decoded: Vec<Decoded> = (0..5).flat_map(|_| feed(&mut decoder, step)).collect();
+        assert_eq!(decoded.iter().filter(|decoded| matches!(decoded, Decoded::Hopeless(_))).count(), 1);
         assert_eq!(decoder.outcome(), Outcome::Missing);
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::claude::Claude;
-use super::{Decoder, Outcome, Said};
+use super::{Decoded, Decoder, Outcome};
 
 const API_ERROR: &str = "[API Error: ";
 
@@ -16,7 +16,7 @@ pub struct Qwen {
 impl Decoder for Qwen {
     kept!();
 
-    fn event(&mut self, event: &Value) -> Vec<Said> {
+    fn event(&mut self, event: &Value) -> Vec<Decoded> {
         self.inner.event(event)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use matsu_core::confinement::Confinement;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::ports::agent::{Login, RunEvent, RunOrder, Say, StartError};
+use matsu_core::ports::agent::{Login, PromptKind, RunEvent, RunOrder, StartError};
 use matsu_core::secret;
 use tokio::net::UnixStream;
 
@@ -266,10 +266,10 @@ const ELSEWHERE: &str = "This work was begun on another machine, which has not c
 
 fn prompt<'a>(definition: &'a Definition, order: &'a RunOrder) -> Cow<'a, str> {
     match order.say {
-        Say::Message => Cow::Borrowed(&order.input.message),
-        Say::GoOn => Cow::Borrowed(&definition.go_on),
-        Say::BeginElsewhere => Cow::Owned(format!("{ELSEWHERE}\n\n{}", order.input.message)),
-        Say::Feedback => Cow::Borrowed(order.feedback.as_deref().unwrap_or(&definition.go_on)),
-        Say::GoOnAfterRestart => Cow::Owned(format!("{RESTARTED} {}", definition.go_on)),
+        PromptKind::Message => Cow::Borrowed(&order.input.message),
+        PromptKind::GoOn => Cow::Borrowed(&definition.go_on),
+        PromptKind::BeginElsewhere => Cow::Owned(format!("{ELSEWHERE}\n\n{}", order.input.message)),
+        PromptKind::Feedback => Cow::Borrowed(order.feedback.as_deref().unwrap_or(&definition.go_on)),
+        PromptKind::GoOnAfterRestart => Cow::Owned(format!("{RESTARTED} {}", definition.go_on)),
     }
 }

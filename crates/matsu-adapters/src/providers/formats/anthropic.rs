@@ -1,6 +1,6 @@
 //! Anthropic messages: turns alternate, results of one round share one message, thoughts go back signed.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Said, Step, steps};
+use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -85,9 +85,9 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn user(said: &[Said<'_>]) -> Vec<Value> {
+fn user(said: &[UserPart<'_>]) -> Vec<Value> {
     let blocks = said.iter().filter_map(|said| match said {
-        Said::Image { media_type, data } => {
+        UserPart::Image { media_type, data } => {
             let source = json!({ "type": "base64", "media_type": media_type, "data": data });
             Some(json!({ "type": "image", "source": source }))
         }

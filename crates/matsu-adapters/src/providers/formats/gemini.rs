@@ -1,6 +1,6 @@
 //! Gemini: `functionCall` and `functionResponse` parts. A response is always an object, whatever the tool returned.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Said, Step, steps};
+use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -84,9 +84,9 @@ impl Wire for Gemini {
     }
 }
 
-fn user(said: &[Said<'_>]) -> Vec<Value> {
+fn user(said: &[UserPart<'_>]) -> Vec<Value> {
     let parts = said.iter().filter_map(|said| match said {
-        Said::Image { media_type, data } => Some(json!({ "inlineData": { "mimeType": media_type, "data": data } })),
+        UserPart::Image { media_type, data } => Some(json!({ "inlineData": { "mimeType": media_type, "data": data } })),
         other => user_text(other).map(|text| json!({ "text": text })),
     });
     parts.collect()

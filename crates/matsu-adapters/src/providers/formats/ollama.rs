@@ -1,6 +1,6 @@
 //! Ollama's own chat: one message per result, arguments as objects, no ids.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Said, Step, steps};
+use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -73,10 +73,10 @@ impl Wire for Ollama {
     }
 }
 
-fn user(said: &[Said<'_>]) -> Value {
+fn user(said: &[UserPart<'_>]) -> Value {
     let text = said.iter().filter_map(user_text).collect::<Vec<_>>().join("\n\n");
     let images = said.iter().filter_map(|said| match said {
-        Said::Image { data, .. } => Some(json!(data)),
+        UserPart::Image { data, .. } => Some(json!(data)),
         _ => None,
     });
     let images: Vec<Value> = images.collect();

@@ -1,6 +1,6 @@
 //! OpenAI chat completions, and all services with the same interface: `role: "tool"` with `tool_call_id`.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Said, Step, steps};
+use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -80,14 +80,14 @@ impl Wire for OpenAiChat {
     }
 }
 
-fn user(said: &[Said<'_>]) -> Option<Value> {
-    let has_image = said.iter().any(|said| matches!(said, Said::Image { .. }));
+fn user(said: &[UserPart<'_>]) -> Option<Value> {
+    let has_image = said.iter().any(|said| matches!(said, UserPart::Image { .. }));
     if !has_image {
         let text = said.iter().filter_map(user_text).collect::<Vec<_>>().join("\n\n");
         return (!text.is_empty()).then(|| json!({ "role": "user", "content": text }));
     }
     let parts = said.iter().filter_map(|said| match said {
-        Said::Image { media_type, data } => {
+        UserPart::Image { media_type, data } => {
             let url = format!("data:{media_type};base64,{data}");
             Some(json!({ "type": "image_url", "image_url": { "url": url } }))
         }

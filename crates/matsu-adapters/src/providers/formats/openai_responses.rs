@@ -1,6 +1,6 @@
 //! OpenAI responses: a flat list of items. Nothing is stored at the vendor; sealed reasoning goes back to its maker.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Said, Step, steps};
+use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -85,11 +85,11 @@ impl Wire for OpenAiResponses {
     }
 }
 
-fn user(said: &[Said<'_>]) -> Option<Value> {
+fn user(said: &[UserPart<'_>]) -> Option<Value> {
     let parts: Vec<Value> = said
         .iter()
         .filter_map(|said| match said {
-            Said::Image { media_type, data } => {
+            UserPart::Image { media_type, data } => {
                 Some(json!({ "type": "input_image", "image_url": format!("data:{media_type};base64,{data}") }))
             }
             other => user_text(other).map(|text| json!({ "type": "input_text", "text": text })),

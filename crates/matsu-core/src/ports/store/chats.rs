@@ -48,7 +48,7 @@ request!(ListMessages => Vec<Message>);
 request! {
     /// An agent writes through its session: in its chat, or in the open chat of its agent and project. Acknowledges up
     /// to the message it answers, else what was handed out over the same connection.
-    Say => Message
+    PostMessage => Message
 }
 
 /// Notes that the agent has everything up to here. Only ever grows; beyond the last message it is `Refused`.
@@ -106,7 +106,7 @@ pub struct MessageFilter {
 }
 
 #[derive(Clone, Debug)]
-pub struct Say {
+pub struct PostMessage {
     pub id: MessageId,
     pub session_id: SessionId,
     pub content: String,

@@ -4,7 +4,7 @@ use crate::clock::Timestamp;
 use crate::id::{AgentId, ChatId, JobId, ProjectId, RunId, SessionId, TaskId};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
-use crate::session::{EndReason, Outcome, Said, Session, SessionState, SessionView, Unread};
+use crate::session::{AgentReport, EndReason, Outcome, Session, SessionState, SessionView, Unread};
 use crate::task::TaskStatus;
 
 use super::request;
@@ -60,7 +60,7 @@ request! {
 /// What the session's agent has reported, if it has.
 #[derive(Clone, Debug)]
 pub struct ReadReport(pub SessionId);
-request!(ReadReport => Option<Said>);
+request!(ReadReport => Option<AgentReport>);
 
 /// The session of this run, if this store has had one. Ended ones too, until they are forgotten.
 #[derive(Clone, Debug)]

@@ -13,14 +13,14 @@ use matsu_core::notify::{NoticeEvent, quota_key};
 use matsu_core::ports::agent::{AgentHost, OnRestart, RunEnd, Verdict};
 use matsu_core::ports::store::{AddNotice, KeepWork, NoteSpent, OutputStream};
 use matsu_core::run::{Changes, KeptWork};
-use matsu_core::session::{Outcome, Said};
+use matsu_core::session::{AgentReport, Outcome};
 use matsu_core::usage::Spent;
 
 use super::Run;
 use crate::agents::budget::UsedUp;
 use crate::agents::fallback::{hand_over, moves_on};
 use crate::runtime::context::JobContext;
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 /// Files with conflict markers that an error names.
 const FILES_NAMED: usize = 20;
@@ -55,7 +55,7 @@ impl Run {
             let kept = store.run(KeepWork { job: self.cx.lease.job_id.clone(), work: work.clone(), now }).await;
             super::note(&self.cx, kept.map(drop));
         }
-        let is_ended_for_it = self.used_up.is_some() && self.is_ending && self.cx.stop.word() == StopWord::GoOn;
+        let is_ended_for_it = self.used_up.is_some() && self.is_ending && self.cx.stop.level() == StopLevel::GoOn;
         let used_up = self.used_up_now().await;
         self.known.over_budget = used_up.as_ref().map(|used_up| used_up.which(self.cx.job.task_id.as_ref()));
         if let Some(said) = said {
@@ -113,7 +113,7 @@ impl Run {
     }
 
     /// The agent has said itself how its task went; that decides, whatever its program's end looks like.
-    async fn reported(mut self, said: Said) -> JobEnd {
+    async fn reported(mut self, said: AgentReport) -> JobEnd {
         let summary = said.summary.unwrap_or_default();
         match said.outcome {
             Outcome::Success => {

@@ -8,7 +8,7 @@ use matsu_core::ports::store::{MovePermit, ParkForInput, PermitStep, StoreError}
 use matsu_core::slot::Slot;
 use matsu_core::wake::Subscription;
 
-use crate::stop_signal::StopWord;
+use crate::stop_signal::StopLevel;
 
 use super::mending::{Mend, MendOnDrop};
 use super::{JobContext, Notes};
@@ -33,7 +33,7 @@ impl JobContext {
         let _turn = tokio::select! {
             biased;
             turn = self.notes.inner_turn() => turn,
-            _ = self.stop.at_least(StopWord::Abort) => return Err(self.aborted()),
+            _ = self.stop.at_least(StopLevel::Abort) => return Err(self.aborted()),
         };
         // Before asking: a permit that is freed right after a refusal would otherwise be slept through.
         let subscription = self.runtime.hub().subscribe(&[Topic::queue(slot)]);
@@ -46,7 +46,7 @@ impl JobContext {
                 () = subscription.woken() => {}
                 // Another process may free one without a word.
                 () = self.runtime.clock().sleep(TICK) => {}
-                _ = self.stop.at_least(StopWord::Abort) => return Err(self.aborted()),
+                _ = self.stop.at_least(StopLevel::Abort) => return Err(self.aborted()),
             }
         }
         let value = INSIDE.scope((), work).await;
@@ -150,7 +150,7 @@ impl JobContext {
                 biased;
                 () = subscription.woken() => {}
                 () = self.runtime.clock().sleep(TICK) => {}
-                _ = self.stop.at_least(StopWord::Abort) => return Err(self.aborted()),
+                _ = self.stop.at_least(StopLevel::Abort) => return Err(self.aborted()),
             }
         }
         Ok(())

@@ -25,14 +25,14 @@ use super::{body, live, problem};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::resource::{Resource, says};
+use crate::resource::{Resource, operation};
 use crate::wire::people::MessageBody;
 
 /// How many events may follow each other without a pause.
 const AT_ONCE: u32 = 4;
 
 pub fn routes() -> Resource {
-    let stream = says(
+    let stream = operation(
         "follow_chat",
         "A chat with models, live: events `chat`. Keep your messages up to `kept_to`, put these behind them.",
     );
