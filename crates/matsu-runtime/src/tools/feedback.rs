@@ -28,7 +28,7 @@ pub struct Input {
     #[schemars(length(min = 1, max = 100))]
     edge_id: Option<String>,
     /// For edge_correct: the correct relation of the passage to the claim.
-    correct_relation: Option<Relation>,
+    correct_relation: Option<CorrectRelation>,
     /// Why; stored. Required for domain actions and claim_reject.
     #[schemars(length(min = 1, max = 1000))]
     reason: Option<String>,
@@ -47,7 +47,7 @@ enum Action {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Relation {
+enum CorrectRelation {
     Supports,
     Refutes,
     Neutral,
@@ -211,9 +211,9 @@ async fn adopt(cx: &ToolContext, input: &Input, adoption: Adoption) -> Result<Ou
 
 async fn correct(cx: &ToolContext, input: &Input) -> Result<Output, ToolError> {
     let relation = match input.correct_relation {
-        Some(Relation::Supports) => Relation::Supports,
-        Some(Relation::Refutes) => Relation::Refutes,
-        Some(Relation::Neutral) | None => Relation::Neutral,
+        Some(CorrectRelation::Supports) => Relation::Supports,
+        Some(CorrectRelation::Refutes) => Relation::Refutes,
+        Some(CorrectRelation::Neutral) | None => Relation::Neutral,
     };
     let request = CorrectEdge {
         owner: cx.principal.clone(),

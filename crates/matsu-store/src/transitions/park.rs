@@ -42,7 +42,7 @@ impl Transition for ParkForInput {
         let row = tx.row(&PARK, params![&self.lease.job_id, self.lease.attempt, &self.question_json]).await?;
         let Some(row) = row else {
             park_again(tx, self).await?;
-            return self.notify(tx, task_id.as_ref().and_then(|id| ledger.task(id))).await;
+            return notify_question(tx, self, task_id.as_ref().and_then(|id| ledger.task(id))).await;
         };
         let slot = row.columns().word(Slot::parse)?;
         permits::free_in_slot(tx, &self.lease, slot).await?;

@@ -5,7 +5,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::job::end::clip;
 use matsu_core::job::{JobKind, JobState, Priority};
 use matsu_core::limits::ERROR_MESSAGE_CHARS_MAX;
-use matsu_core::ports::store::{Report, Reported, Settle, StoreError};
+use matsu_core::ports::store::{Report, Reported, StoreError};
 use matsu_core::session::{EndReason, Outcome, Session, SessionState};
 use matsu_core::slot::Slot;
 use matsu_core::task::{Task, TaskStatus};
@@ -46,7 +46,7 @@ impl Transition for Report {
         if ended > 0 {
             tx.run(&ACKNOWLEDGE_ALL, params![&session.id, self.now]).await?;
             if decides(&session, &task) {
-                self.settle(tx, &mut ledger, &session, &task).await?;
+                settle(tx, &mut ledger, self, (&session, &task)).await?;
             }
             announce(tx, &session.agent_id, &session.project_id, self.now).await?;
         }
@@ -62,63 +62,50 @@ fn decides(session: &Session, task: &Task) -> bool {
     session.state != SessionState::Ended && is_its_own && !task.status.is_terminal() && !task.status.is_held()
 }
 
-trait Settle {
-    async fn settle(
-        &self,
-        tx: &mut Tx<'_>,
-        ledger: &mut Ledger,
-        session: &Session,
-        task: &Task,
-    ) -> Result<(), StoreError>;
-}
-
-impl Settle for Report {
-    async fn settle(
-        &self,
-        tx: &mut Tx<'_>,
-        ledger: &mut Ledger,
-        session: &Session,
-        task: &Task,
-    ) -> Result<(), StoreError> {
-        let state = match self.outcome {
-            Outcome::Blocked => {
-                ledger.change(&task.id, ChangeKind::TaskStatus, |task| {
-                    task.status = TaskStatus::Blocked;
-                    task.held_by = Some(session.principal());
-                    task.status_message.clone_from(&self.summary);
-                });
-                steer::hold_queued(tx, &task.id).await?;
-                return Ok(());
-            }
-            Outcome::Success => JobState::Completed,
-            Outcome::Failed => JobState::Failed,
-        };
-        // A run of ours is settled by its own body when its process has ended.
-        if !task.is_carried_by_session() {
+async fn settle(
+    tx: &mut Tx<'_>,
+    ledger: &mut Ledger,
+    report: &Report,
+    (session, task): (&Session, &Task),
+) -> Result<(), StoreError> {
+    let state = match report.outcome {
+        Outcome::Blocked => {
+            ledger.change(&task.id, ChangeKind::TaskStatus, |task| {
+                task.status = TaskStatus::Blocked;
+                task.held_by = Some(session.principal());
+                task.status_message.clone_from(&report.summary);
+            });
+            steer::hold_queued(tx, &task.id).await?;
             return Ok(());
         }
-        let summary = self.summary.clone().unwrap_or_default();
-        let failed = self.outcome == Outcome::Failed;
-        let error = failed.then(|| clip(&summary, ERROR_MESSAGE_CHARS_MAX));
-        let output = serde_json::json!({ "result": summary, "next_steps": self.next_steps }).to_string();
-        let values = params![
-            &self.job_id,
-            &task.id,
-            JobKind::AgentRun.as_str(),
-            Priority::Medium.rank(),
-            Slot::AgentCli.as_str(),
-            state.as_str(),
-            &output,
-            failed.then_some(ErrorCode::AgentReportedFailure.as_str()),
-            error.as_ref(),
-            session.created_at,
-            self.now,
-            &session.id,
-            i64::from(failed),
-        ];
-        tx.run(&RECORD, values).await?;
-        interrupts::void(tx, &task.id, self.now).await?;
-        ledger.change(&task.id, ChangeKind::JobFinished, |task| task.counts.add(state, 1));
-        Ok(())
+        Outcome::Success => JobState::Completed,
+        Outcome::Failed => JobState::Failed,
+    };
+    // A run of ours is settled by its own body when its process has ended.
+    if !task.is_carried_by_session() {
+        return Ok(());
     }
+    let summary = report.summary.clone().unwrap_or_default();
+    let failed = report.outcome == Outcome::Failed;
+    let error = failed.then(|| clip(&summary, ERROR_MESSAGE_CHARS_MAX));
+    let output = serde_json::json!({ "result": summary, "next_steps": report.next_steps }).to_string();
+    let values = params![
+        &report.job_id,
+        &task.id,
+        JobKind::AgentRun.as_str(),
+        Priority::Medium.rank(),
+        Slot::AgentCli.as_str(),
+        state.as_str(),
+        &output,
+        failed.then_some(ErrorCode::AgentReportedFailure.as_str()),
+        error.as_ref(),
+        session.created_at,
+        report.now,
+        &session.id,
+        i64::from(failed),
+    ];
+    tx.run(&RECORD, values).await?;
+    interrupts::void(tx, &task.id, report.now).await?;
+    ledger.change(&task.id, ChangeKind::JobFinished, |task| task.counts.add(state, 1));
+    Ok(())
 }
