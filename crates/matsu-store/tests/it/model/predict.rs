@@ -101,20 +101,22 @@ impl World {
         Some(true)
     }
 
-    pub fn lend(&mut self, lease: &Lease) -> Option<()> {
+    /// Whether the job holds its permit afterwards; so too below.
+    pub fn lend(&mut self, lease: &Lease) -> Option<bool> {
         let at = self.held(lease)?;
         self.jobs[at].permit = Permit::None;
-        Some(())
+        Some(false)
     }
 
-    pub fn regain(&mut self, lease: &Lease) -> Option<()> {
+    pub fn regain(&mut self, lease: &Lease) -> Option<bool> {
         let at = self.held(lease)?;
         // A job that waits for an answer takes its permit when it runs again, not before.
-        if self.jobs[at].permit == Permit::None && self.jobs[at].state == JobState::Running {
+        let is_running = self.jobs[at].state == JobState::Running;
+        if self.jobs[at].permit == Permit::None && is_running {
             let none_free = self.free_permits(self.jobs[at].slot) == 0;
             self.jobs[at].permit = if none_free { Permit::Extra } else { Permit::Regular };
         }
-        Some(())
+        Some(is_running)
     }
 
     /// Those of `jobs` that waited for a login.
