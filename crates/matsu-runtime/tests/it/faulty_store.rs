@@ -12,7 +12,9 @@ use async_trait::async_trait;
 use matsu_core::change::Topic;
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::{JobId, NodeId, SessionId};
-use matsu_core::ports::store::{ForeignChange, NewNode, PruneRule, Pruned, Request, Run, Store, StoreError, StoreInfo};
+use matsu_core::ports::store::{
+    ForeignChange, NewNode, PruneRule, Pruned, ReadNodes, Request, Run, Store, StoreError, StoreInfo,
+};
 use matsu_core::wake::Hub;
 
 use crate::fixtures::Chance;
@@ -169,6 +171,10 @@ impl Store for FaultyStore {
     }
 
     async fn beat(&self, id: &NodeId) -> Result<(), StoreError> {
+        // As where heartbeats count: a node that was reaped gets an error.
+        if !self.inner.run(ReadNodes).await?.iter().any(|node| node.id == *id) {
+            return Err(StoreError::NotFound { what: "node", id: id.to_string() });
+        }
         self.pass("beat", self.inner.beat(id)).await
     }
 
