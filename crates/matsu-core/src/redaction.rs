@@ -27,8 +27,7 @@ struct Known {
     /// In order, so that those with a given beginning are neighbours.
     secrets: BTreeMap<Arc<str>, Entry>,
     by_head: HashMap<[u8; HEAD], Vec<Arc<str>>>,
-    /// One bit for each beginning that a secret may have: most places of a text are passed over by it.
-    beginnings: Beginnings,
+    steps: Steps,
     /// The oldest first.
     made: VecDeque<Arc<str>>,
     longest: usize,
@@ -40,28 +39,50 @@ struct Entry {
     holders: usize,
 }
 
-struct Beginnings(Vec<u64>);
+/// How far a search may go on from a place of a text, by the last letters of what could be the beginning of a secret
+/// there (Wu and Manber). Most places are passed over without a look. What a forgotten secret has left behind only
+/// makes the search look once more.
+struct Steps(Vec<u8>);
 
-impl Default for Beginnings {
+impl Default for Steps {
     fn default() -> Self {
-        Self(vec![0; 1 << 10])
+        Self(vec![Self::LONGEST; 1 << 15])
     }
 }
 
-impl Beginnings {
-    fn place(bytes: &[u8]) -> (usize, u64) {
-        let mixed = bytes.iter().take(3).fold(0_usize, |mixed, byte| (mixed << 5) ^ usize::from(*byte)) & 0xffff;
-        (mixed >> 6, 1 << (mixed & 63))
+impl Steps {
+    /// So many letters are looked at together.
+    const LETTERS: usize = 3;
+    /// None of the beginnings holds them.
+    const LONGEST: u8 = (HEAD - Self::LETTERS + 1) as u8;
+
+    fn place([a, b, c]: [u8; Self::LETTERS]) -> usize {
+        (usize::from(a) << 8 ^ usize::from(b) << 4 ^ usize::from(c)) & 0x7fff
     }
 
-    fn add(&mut self, bytes: &[u8]) {
-        let (word, bit) = Self::place(bytes);
-        self.0[word] |= bit;
+    fn add(&mut self, head: &[u8; HEAD]) {
+        for (before, letters) in (0..).zip(head.windows(Self::LETTERS).rev()) {
+            if let Some(letters) = letters.first_chunk() {
+                let step = &mut self.0[Self::place(*letters)];
+                *step = before.min(*step);
+            }
+        }
     }
 
+    /// The first place from `at` on where a secret may begin, if its whole beginning is there.
+    fn next(&self, bytes: &[u8], mut at: usize) -> Option<usize> {
+        loop {
+            let (_, letters) = bytes.get(at..at + HEAD)?.split_last_chunk()?;
+            match self.0[Self::place(*letters)] {
+                0 => return Some(at),
+                step => at += usize::from(step),
+            }
+        }
+    }
+
+    /// Whether a secret may begin with these letters. Of fewer than three that is not known.
     fn may_begin(&self, bytes: &[u8]) -> bool {
-        let (word, bit) = Self::place(bytes);
-        self.0[word] & bit != 0
+        bytes.first_chunk().is_none_or(|letters| self.0[Self::place(*letters)] < Self::LONGEST)
     }
 }
 
@@ -80,7 +101,7 @@ impl Known {
         }
         let known: Arc<str> = secret.into();
         self.by_head.entry(*head).or_default().push(Arc::clone(&known));
-        self.beginnings.add(head);
+        self.steps.add(head);
         self.longest = self.longest.max(secret.len());
         self.secrets.insert(Arc::clone(&known), Entry { name: name.into(), holders: 1 });
         Some(known)
@@ -103,15 +124,26 @@ impl Known {
         }
     }
 
-    /// The longest secret that stands at the beginning of this.
-    fn at(&self, bytes: &[u8]) -> Option<&Arc<str>> {
-        let head = bytes.first_chunk::<HEAD>().filter(|head| self.beginnings.may_begin(*head))?;
-        let here = self.by_head.get(head)?.iter().filter(|secret| bytes.starts_with(secret.as_bytes()));
-        here.max_by_key(|secret| secret.len())
+    /// The first secret from a place on, and where it stands; of several there the longest.
+    fn find(&self, bytes: &[u8], from: usize) -> Option<(usize, &Arc<str>)> {
+        let mut at = from;
+        loop {
+            at = self.steps.next(bytes, at)?;
+            let rest = &bytes[at..];
+            let same = rest.first_chunk().and_then(|head: &[u8; HEAD]| self.by_head.get(head));
+            let here = same.into_iter().flatten().filter(|secret| rest.starts_with(secret.as_bytes()));
+            if let Some(secret) = here.max_by_key(|secret| secret.len()) {
+                return Some((at, secret));
+            }
+            at += 1;
+        }
     }
 
     /// Whether a secret begins with all of this and goes on.
     fn may_go_on(&self, beginning: &str) -> bool {
+        if !self.steps.may_begin(beginning.as_bytes()) {
+            return false;
+        }
         let after = self.secrets.range::<str, _>((Bound::Excluded(beginning), Bound::Unbounded)).next();
         after.is_some_and(|(secret, _)| secret.starts_with(beginning))
     }
@@ -124,24 +156,23 @@ impl Known {
     /// The text without secrets, and how much of its end may be the beginning of one.
     fn hide(&self, text: &str, goes_on: bool) -> (String, usize) {
         let mut shown = String::with_capacity(text.len());
-        let (mut from, mut at) = (0, 0);
-        while at < text.len() {
-            let rest = &text[at..];
-            if goes_on && rest.len() < self.longest && self.may_go_on(rest) {
-                shown.push_str(&text[from..at]);
-                return (shown, rest.len());
+        let mut at = 0;
+        // Before this place a secret would be here to its end.
+        let end_from = if goes_on { (text.len() + 1).saturating_sub(self.longest) } else { text.len() };
+        loop {
+            let found = self.find(text.as_bytes(), at);
+            let until = found.map_or(text.len(), |(place, _)| place + 1);
+            let mut ends = (at.max(end_from)..until).filter(|place| text.is_char_boundary(*place));
+            if let Some(place) = ends.find(|place| self.may_go_on(&text[*place..])) {
+                shown.push_str(&text[at..place]);
+                return (shown, text.len() - place);
             }
-            match self.at(rest.as_bytes()) {
-                Some(secret) => {
-                    shown.push_str(&text[from..at]);
-                    shown.push_str(&self.mark(secret));
-                    at += secret.len();
-                    from = at;
-                }
-                None => at = text.ceil_char_boundary(at + 1),
-            }
+            let Some((place, secret)) = found else { break };
+            shown.push_str(&text[at..place]);
+            shown.push_str(&self.mark(secret));
+            at = place + secret.len();
         }
-        shown.push_str(&text[from..]);
+        shown.push_str(&text[at..]);
         (shown, 0)
     }
 }
@@ -242,9 +273,7 @@ pub fn secret_in<'v>(name: &str, value: &'v str) -> Option<&'v str> {
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
     let known = read();
-    let bytes = text.as_bytes();
-    let is_clean = known.secrets.is_empty() || !(0..bytes.len()).any(|at| known.at(&bytes[at..]).is_some());
-    if is_clean { Cow::Borrowed(text) } else { Cow::Owned(known.hide(text, false).0) }
+    if known.find(text.as_bytes(), 0).is_none() { Cow::Borrowed(text) } else { Cow::Owned(known.hide(text, false).0) }
 }
 
 /// The same for a text that was cut out of a longer one: a part of a secret may stand at its edges.
@@ -340,6 +369,18 @@ mod tests {
         let mut shown: String = whole.chars().map(|letter| stream.push(&letter.to_string())).collect();
         shown += &stream.finish();
         assert_eq!(shown, expected, "letter by letter");
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_it_stands() {
+        let secrets = ["aaaaaaab", "baaaaaaa-1", "鍵の秘密です", "eight-88"];
+        let _known = secrets.map(|secret| remember_while("PLACED", secret));
+        for secret in secrets {
+            for before in (0..40).map(|n| "a".repeat(n)).chain(["baaaaa".to_owned(), "鍵の秘".to_owned()]) {
+                let shown = redact(&format!("{before}{secret} z")).into_owned();
+                assert!(shown.contains("[redacted: PLACED]") && !shown.contains(secret), "{before}{secret}: {shown}");
+            }
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ use super::orphans;
 use super::place::{self, Place};
 use super::runs_folder::RunFolder;
 use super::sandbox::state::keep_sessions;
-use super::spool::{SpoolReader, Stream, forget_before};
+use super::spool::{SEGMENT_BYTES, SpoolReader, Stream, forget_before};
 use super::supervisor::exit_record::ExitRecord;
 use super::supervisor::order::{Notice, RunOrder, Word};
 use super::text::{LineCutter, Tail, Utf8};
@@ -66,6 +66,8 @@ pub struct CliRun {
     events: VecDeque<(RunEvent, u64)>,
     /// What was returned reaches up to here.
     position: u64,
+    /// Segments of plain text before this position are removed.
+    forgotten: u64,
     /// Where the questions were asked that are not answered yet.
     asked_at: HashMap<String, u64>,
     requests: u32,
@@ -145,6 +147,7 @@ impl CliRun {
             stderr_tail: Tail::default(),
             events: VecDeque::new(),
             position: 0,
+            forgotten: 0,
             asked_at: HashMap::new(),
             requests: 0,
             hopeless: None,
@@ -420,7 +423,11 @@ impl LiveRun for CliRun {
     fn stored(&mut self, position: u64) {
         self.send(&Word::Read { position });
         if matches!(self.reading, Reading::Text(_)) {
-            let _ = forget_before(&self.folder.spool(), Stream::Out, position.saturating_sub(TEXT_KEPT));
+            let unneeded = position.saturating_sub(TEXT_KEPT);
+            if unneeded >= self.forgotten + SEGMENT_BYTES {
+                self.forgotten = unneeded;
+                let _ = forget_before(&self.folder.spool(), Stream::Out, unneeded);
+            }
         } else {
             self.keep_snapshot(position);
         }

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A segment that has grown this long is followed by another.
-const SEGMENT_BYTES: u64 = 1024 * 1024;
+pub const SEGMENT_BYTES: u64 = 1024 * 1024;
 const FRAME_BYTES_MAX: usize = 64 * 1024;
 const HEADER_BYTES: usize = 8;
 /// One read takes at least one whole frame.
