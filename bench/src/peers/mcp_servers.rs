@@ -106,6 +106,7 @@ impl Drop for Running {
 /// Matsu's daemon on a fresh store with one task in it.
 pub struct Daemon {
     pub process: Running,
+    program: PathBuf,
     pub data: PathBuf,
     pub address: SocketAddr,
     pub token: String,
@@ -131,14 +132,15 @@ impl Daemon {
             std::fs::create_dir(home.join("agents"))?;
             std::fs::write(home.join("agents").join(format!("{name}.toml")), definition)?;
         }
-        let mut command = Command::new(bench.processes.server()?);
+        let program = bench.processes.server()?.to_owned();
+        let mut command = Command::new(&program);
         command.arg("--data-dir").arg(&data).arg("--config").arg(&file);
         command.args(["serve", "--test-jobs", "--port", "0"]);
         let process = Running::start_silent(command)?;
         let announced: Value = serde_json::from_str(&wait_for_file(&data.join("server.json"))?)?;
         let address = announced["address"].as_str().context("no address")?.trim_start_matches("http://").parse()?;
         let token = std::fs::read_to_string(data.join("token"))?.trim().to_owned();
-        let mut daemon = Self { process, data, address, token, task: String::new() };
+        let mut daemon = Self { process, program, data, address, token, task: String::new() };
         let body = "{\"jobs\":[{\"kind\":\"sleep\",\"input\":{\"ms\":3600000}}]}";
         let made = daemon.http()?.post("/test/tasks", &[], body)?;
         daemon.task = made["task"]["task_id"].as_str().context("no task was made")?.to_owned();
@@ -147,6 +149,15 @@ impl Daemon {
 
     pub fn http(&self) -> Result<HttpClient> {
         HttpClient::connect(self.address, Some(self.token.clone()))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // A daemon that is only killed leaves its runs alive, and they start another.
+        let mut command = Command::new(&self.program);
+        command.arg("--data-dir").arg(&self.data).args(["shutdown", "--runs"]);
+        let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 }
 

@@ -18,7 +18,7 @@ use crate::runtime::Runtime;
 use crate::runtime::context::JobContext;
 use crate::tasks::{TaskError, Tasks};
 
-use super::{Agents, RunHandle};
+use super::{Agents, RunHandle, chat_lines};
 
 /// A question that waits for its answer. Two jobs of a task may ask under the same id: it is known by both.
 #[derive(Clone, Debug)]
@@ -134,7 +134,12 @@ impl Agents<'_> {
         Ok(self
             .runtime
             .store()
-            .run(AnswerQuestion { job: job.id.clone(), answer: answer.clone(), now: self.runtime.clock().now() })
+            .run(AnswerQuestion {
+                job: job.id.clone(),
+                answer: answer.clone(),
+                chat_line: None,
+                now: self.runtime.clock().now(),
+            })
             .await?)
     }
 
@@ -151,12 +156,13 @@ impl Agents<'_> {
     pub async fn answer_in_chat(self, chat: &ChatId, answer: &Answer) -> Result<(), TaskError> {
         check(answer)?;
         let asked = self.runtime.store().run(ReadQuestion(chat.clone())).await?;
-        let (job, _) = asked.ok_or_else(|| TaskError::Invalid("nothing is being asked at the moment".to_owned()))?;
-        Ok(self
-            .runtime
-            .store()
-            .run(AnswerQuestion { job: job.clone(), answer: answer.clone(), now: self.runtime.clock().now() })
-            .await?)
+        let (job, question) =
+            asked.ok_or_else(|| TaskError::Invalid("nothing is being asked at the moment".to_owned()))?;
+        let words = answer.option.as_deref().or(answer.text.as_deref()).unwrap_or_default();
+        let line = chat_lines::answered(self.runtime.session_options().language, &question.text, words);
+        let now = self.runtime.clock().now();
+        let request = AnswerQuestion { job, answer: answer.clone(), chat_line: Some(line), now };
+        Ok(self.runtime.store().run(request).await?)
     }
 
     /// What the runs of a task ask at the moment, without what was answered already.

@@ -41,6 +41,16 @@ pub fn silent(language: Language) -> String {
     .to_owned()
 }
 
+/// What the agent has asked and a person has answered.
+pub fn answered(language: Language, question: &str, answer: &str) -> String {
+    let (question, answer) = (clip(question, REASON_CHARS_MAX), clip(answer, REASON_CHARS_MAX));
+    match language {
+        Language::English => format!("The agent asked: {question}\nThe answer was: {answer}"),
+        Language::Japanese => format!("エージェントの質問: {question}\n回答: {answer}"),
+        Language::Korean => format!("에이전트의 질문: {question}\n답변: {answer}"),
+    }
+}
+
 /// A person has stopped it.
 pub fn called_off(language: Language) -> String {
     match language {

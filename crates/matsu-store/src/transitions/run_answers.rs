@@ -46,7 +46,7 @@ impl Transition for AnswerQuestion {
         }
         match &task_id {
             Some(id) => ledger.change(id, ChangeKind::Progress, |_| {}),
-            None => turns::announce_job(tx, &self.job, self.now).await?,
+            None => turns::answered(tx, &self.job, self.chat_line.as_deref(), self.now).await?,
         }
         ledger.write(tx, self.now).await?;
         Ok(())

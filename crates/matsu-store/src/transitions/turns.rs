@@ -117,6 +117,17 @@ pub async fn announce_job(tx: &mut Tx<'_>, job: &JobId, now: Timestamp) -> Resul
     announce(tx, &chat, ChangeKind::ChatState, now).await
 }
 
+/// What a job has asked is answered: the chat that it works for shows so, and keeps the line.
+pub async fn answered(tx: &mut Tx<'_>, job: &JobId, line: Option<&str>, now: Timestamp) -> Result<(), StoreError> {
+    let Some(row) = tx.row(&CHAT_OF_JOB, params![job]).await? else { return Ok(()) };
+    let chat = lock(tx, &ChatId::from_text(row.only_text()?)).await?;
+    if let Some(line) = line {
+        system_message(tx, &chat, line, now).await?;
+    }
+    let chat = read(tx, &chat.id).await?;
+    announce(tx, &chat, ChangeKind::ChatState, now).await
+}
+
 impl Transition for ReadQuestion {
     const READS: bool = true;
 

@@ -72,6 +72,8 @@ request!(ReadOutput => OutputSlice);
 pub struct AnswerQuestion {
     pub job: JobId,
     pub answer: Answer,
+    /// What is kept of both in the chat that the job works for, if it works for one.
+    pub chat_line: Option<String>,
     pub now: Timestamp,
 }
 request!(AnswerQuestion => ());

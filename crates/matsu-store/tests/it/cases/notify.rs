@@ -69,7 +69,10 @@ pub async fn an_end_and_a_question_make_a_notice_for_each_channel_that_wants_it(
     assert_eq!(asks.key, format!("{}:q1", held[0].id));
 
     let answer = Answer { id: "q1".to_owned(), option: Some("yes".to_owned()), text: None };
-    t.store.run(AnswerQuestion { job: held[0].id.clone(), answer: answer.clone(), now: t.now() }).await.unwrap();
+    t.store
+        .run(AnswerQuestion { job: held[0].id.clone(), answer: answer.clone(), chat_line: None, now: t.now() })
+        .await
+        .unwrap();
     assert!(t.store.run(ResumeFromInput { lease: lease(&held[0]), permits_max: 8, now: t.now() }).await.unwrap());
     let (code, message) = ("X".to_owned(), "broken".to_owned());
     let failed = JobEnd::Failed { code, message, retry: Retry::Never, output_json: None };

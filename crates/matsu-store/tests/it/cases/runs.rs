@@ -191,16 +191,27 @@ pub async fn a_question_is_answered_once(t: TestStore) {
     t.insert(run(&t)).await;
     let job = t.claim_one().await;
     let answer = |option: &str| Answer { id: "q".to_owned(), option: Some(option.to_owned()), text: None };
-    let early = t.store.run(AnswerQuestion { job: job.id.clone(), answer: answer("yes"), now: t.now() }).await;
+    let early =
+        t.store.run(AnswerQuestion { job: job.id.clone(), answer: answer("yes"), chat_line: None, now: t.now() }).await;
     assert!(matches!(early, Err(StoreError::Refused { .. })), "{early:?}");
     let question = r#"{"id":"q","text":"Go on?","options":["yes","no"]}"#;
     t.store.run(ParkForInput { lease: lease(&job), question_json: question.to_owned(), now: t.now() }).await.unwrap();
-    let wrong = t.store.run(AnswerQuestion { job: job.id.clone(), answer: answer("perhaps"), now: t.now() }).await;
+    let wrong = t
+        .store
+        .run(AnswerQuestion { job: job.id.clone(), answer: answer("perhaps"), chat_line: None, now: t.now() })
+        .await;
     assert!(matches!(wrong, Err(StoreError::Refused { .. })), "{wrong:?}");
     assert_eq!(t.store.run(ReadAnswer { job: job.id.clone(), question: "q".to_owned() }).await.unwrap(), None);
-    t.store.run(AnswerQuestion { job: job.id.clone(), answer: answer("yes"), now: t.now() }).await.unwrap();
-    t.store.run(AnswerQuestion { job: job.id.clone(), answer: answer("yes"), now: t.now() }).await.unwrap();
-    let other = t.store.run(AnswerQuestion { job: job.id.clone(), answer: answer("no"), now: t.now() }).await;
+    t.store
+        .run(AnswerQuestion { job: job.id.clone(), answer: answer("yes"), chat_line: None, now: t.now() })
+        .await
+        .unwrap();
+    t.store
+        .run(AnswerQuestion { job: job.id.clone(), answer: answer("yes"), chat_line: None, now: t.now() })
+        .await
+        .unwrap();
+    let other =
+        t.store.run(AnswerQuestion { job: job.id.clone(), answer: answer("no"), chat_line: None, now: t.now() }).await;
     assert!(matches!(other, Err(StoreError::Refused { .. })), "{other:?}");
     assert_eq!(
         t.store.run(ReadAnswer { job: job.id.clone(), question: "q".to_owned() }).await.unwrap(),
@@ -249,7 +260,10 @@ pub async fn a_late_note_does_not_cover_a_question(t: TestStore) {
     t.store.run(UpdateJob { lease: lease(&job), update, now: t.now() }).await.unwrap();
     assert_eq!(t.job(&job.id).await.progress_json.as_deref(), Some(question));
     let yes = Answer { id: "q".to_owned(), option: Some("yes".to_owned()), text: None };
-    t.store.run(AnswerQuestion { job: job.id.clone(), answer: yes.clone(), now: t.now() }).await.unwrap();
+    t.store
+        .run(AnswerQuestion { job: job.id.clone(), answer: yes.clone(), chat_line: None, now: t.now() })
+        .await
+        .unwrap();
 }
 
 pub async fn what_a_run_said_goes_with_its_task(t: TestStore) {

@@ -146,7 +146,10 @@ pub async fn what_a_job_asks_is_asked_in_its_chat(t: TestStore) {
     assert_eq!(t.store.run(ReadQuestion(chat.id.clone())).await.unwrap(), Some((job.id.clone(), question)));
     let answer = Answer { id: "q1".to_owned(), option: Some("yes".to_owned()), text: None };
     let subscription = t.store.hub().subscribe(&[Topic::chat(&chat.id)]);
-    t.store.run(AnswerQuestion { job: job.id.clone(), answer: answer.clone(), now: t.now() }).await.unwrap();
+    t.store
+        .run(AnswerQuestion { job: job.id.clone(), answer: answer.clone(), chat_line: None, now: t.now() })
+        .await
+        .unwrap();
     clock.within(Duration::from_secs(5), subscription.woken()).await.expect("a reader of the chat is woken");
     assert_eq!(t.store.run(ReadAnswer { job: job.id.clone(), question: "q1".to_owned() }).await.unwrap(), Some(answer));
     assert!(t.store.run(ResumeFromInput { lease: lease(&job), permits_max: 1, now: t.now() }).await.unwrap());

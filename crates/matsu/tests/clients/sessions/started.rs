@@ -80,6 +80,8 @@ pub fn answers_what_is_asked(stage: &Stage) {
     assert_eq!(stage.hears(&chat, "agent", 1), ["went on"]);
     stage.reaches_state(&chat, "idle");
     assert!(stage.chat(&chat)["question"].is_null());
+    // Both stay in the chat, once.
+    assert_eq!(stage.words_of(&chat, "system"), ["The agent asked: Go on?\nThe answer was: yes"]);
     let (status, problem) = answer(json!({ "id": "q1", "option": "yes" }));
     assert_eq!((status, problem["error_code"].as_str()), (400, Some("INVALID_PARAMS")), "{problem}");
 }
