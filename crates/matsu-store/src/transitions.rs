@@ -21,6 +21,7 @@ pub mod expire;
 pub mod feedback;
 pub mod finish_and_claim;
 pub mod guard;
+pub mod hold;
 pub mod insert_task;
 pub mod interrupts;
 pub mod kept_work;

@@ -13,6 +13,7 @@ use matsu_core::ports::store::{
 use matsu_core::principal::Principal;
 use matsu_core::research::auth::{AuthItem, AuthStatus, AuthType, Blocked};
 
+use super::hold::hold;
 use crate::sql::{Row, Sql, Transition, Tx, internal, params};
 
 macro_rules! item_columns {
@@ -59,7 +60,7 @@ const PENDING_ITEMS: Sql = Sql::both(
      WHERE b.job_id = $1 AND i.status = 'pending'",
 );
 macro_rules! forgotten {
-    ($index:literal) => {
+    ($index:expr) => {
         concat!(
             "SELECT id FROM jobs WHERE state = 'awaiting_auth'",
             $index,
@@ -69,7 +70,8 @@ macro_rules! forgotten {
     };
 }
 /// Parked although every item is settled: the login was done in the moment between its last look and its parking.
-const FORGOTTEN: Sql = Sql::each(forgotten!(""), forgotten!(" AND hold = 4 AND finished_at IS NULL"));
+const FORGOTTEN: Sql =
+    Sql::each(forgotten!(""), forgotten!(concat!(" AND hold = ", hold!(Login), " AND finished_at IS NULL")));
 
 fn item(row: &Row) -> Result<AuthItem, StoreError> {
     let mut c = row.columns();

@@ -11,6 +11,7 @@ use matsu_core::ports::store::{Claim, StoreError};
 use matsu_core::slot::Slot;
 use std::time::Duration;
 
+use super::hold::hold;
 use super::ledger::Ledger;
 use super::rows::{self, job_columns, task_columns};
 use crate::sql::{Row, Sql, Step, Tx, Value, params};
@@ -19,12 +20,12 @@ use crate::sql::{Row, Sql, Step, Tx, Value, params};
 /// so that a job which starts keeps its place in it.
 macro_rules! in_line {
     () => {
-        "state = 'queued' AND hold = 0 AND finished_at IS NULL"
+        concat!("state = 'queued' AND hold = ", hold!(None), " AND finished_at IS NULL")
     };
 }
 macro_rules! delayed {
     () => {
-        "state = 'queued' AND hold = 1 AND finished_at IS NULL"
+        concat!("state = 'queued' AND hold = ", hold!(Later), " AND finished_at IS NULL")
     };
 }
 /// Only kinds that the node can run, given as `|a|b|`: in a rolling upgrade an old node leaves new kinds alone. On
@@ -80,7 +81,12 @@ const LOCK_DUE_TOO: Sql =
     Sql::both(lock_tasks!(concat!(" UNION ALL SELECT task_id FROM (", due_jobs!("$5", "$6", "$7"), ") AS delayed")));
 /// Delayed jobs that one claim wakes; the rest wait for the next.
 const WOKEN_MAX: i64 = 256;
-const WAKE: Sql = Sql::both("UPDATE jobs SET hold = 0 WHERE seq = $1 AND state = 'queued' AND hold = 1");
+const WAKE: Sql = Sql::both(concat!(
+    "UPDATE jobs SET hold = ",
+    hold!(None),
+    " WHERE seq = $1 AND state = 'queued' AND hold = ",
+    hold!(Later)
+));
 /// Only of locked tasks: a stop may be cancelling the others. (The list is empty where it is not asked for.)
 const PICK: Sql = Sql::each(
     concat!(

@@ -5,6 +5,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::job::Job;
 use matsu_core::ports::store::{Claim, ClaimAlone, IsLoneJobWaiting, StoreError};
 
+use super::hold::hold;
 use super::ledger::Ledger;
 use super::rows::{self, job_columns};
 use super::{claim, permits};
@@ -15,7 +16,9 @@ macro_rules! first_alone {
         concat!(
             "SELECT ",
             job_columns!(),
-            " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 5 AND finished_at IS NULL AND run_at <= $2 AND ",
+            " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = ",
+            hold!(Alone),
+            " AND finished_at IS NULL AND run_at <= $2 AND ",
             $position,
             "($3, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT 1",
             $lock

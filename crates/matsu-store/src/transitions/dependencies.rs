@@ -8,6 +8,7 @@ use matsu_core::ports::store::StoreError;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, TaskStatus};
 
+use super::hold::hold;
 use super::ledger::Ledger;
 use crate::sql::{Sql, Tx, params};
 
@@ -23,18 +24,27 @@ macro_rules! waits_for_others {
 /// Held jobs of the tasks that wait for this one.
 macro_rules! held {
     () => {
-        "state = 'queued' AND hold = 6 AND task_id IN (SELECT task_id FROM task_dependencies WHERE depends_on = $1)"
+        concat!(
+            "state = 'queued' AND hold = ",
+            hold!(Dependencies),
+            " AND task_id IN (SELECT task_id FROM task_dependencies WHERE depends_on = $1)"
+        )
     };
 }
 pub(crate) use waits_for_others;
 
 const INSERT: Sql = Sql::both("INSERT INTO task_dependencies (task_id, depends_on) VALUES ($1, $2)");
 const MARK_AWAITED: Sql = Sql::both("UPDATE tasks SET is_awaited = 1 WHERE id = $1");
-const HOLD: Sql = Sql::both("UPDATE jobs SET hold = 6 WHERE task_id = $1 AND state = 'queued'");
+const HOLD: Sql =
+    Sql::both(concat!("UPDATE jobs SET hold = ", hold!(Dependencies), " WHERE task_id = $1 AND state = 'queued'"));
 /// Of two transactions that end two tasks at once the second waits here, and sees afterwards what the first has written.
-const LOCK_HELD: Sql = Sql::both(concat!("UPDATE jobs SET hold = 6 WHERE ", held!()));
+const LOCK_HELD: Sql = Sql::both(concat!("UPDATE jobs SET hold = ", hold!(Dependencies), " WHERE ", held!()));
 const LET_GO: Sql = Sql::both(concat!(
-    "UPDATE jobs SET hold = CASE WHEN run_at > $2 THEN 1 ELSE 0 END WHERE ",
+    "UPDATE jobs SET hold = CASE WHEN run_at > $2 THEN ",
+    hold!(Later),
+    " ELSE ",
+    hold!(None),
+    " END WHERE ",
     held!(),
     " AND NOT ",
     waits_for_others!()

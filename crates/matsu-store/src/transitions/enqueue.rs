@@ -9,6 +9,7 @@ use matsu_core::job::{JobState, NewJob};
 use matsu_core::ports::store::{Enqueue, Enqueued, EnqueuedJob, StoreError};
 use matsu_core::task::TaskStatus;
 
+use super::hold::Hold;
 use super::ledger::{Ledger, closed};
 use super::{steer, unfinished};
 use crate::sql::{QUICK_MAX, Sql, Transition, Tx, Value, params};
@@ -109,7 +110,7 @@ pub async fn insert_jobs(
                 job.kind.as_str(),
                 job.priority.rank(),
                 job.slot.as_str(),
-                i64::from(job.run_at > now),
+                if job.run_at > now { Hold::Later } else { Hold::None },
                 &job.input_json,
                 now,
                 job.cause_id.as_ref(),

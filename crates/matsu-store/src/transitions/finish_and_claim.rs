@@ -14,6 +14,7 @@ use matsu_core::slot::Slot;
 use matsu_core::task::Task;
 
 use super::claim::{self, Candidates};
+use super::hold::Hold;
 use super::ledger::Ledger;
 use super::{held, permits, spending};
 use crate::sql::{QUICK_MAX, Row, Sql, Transition, Tx, Value, params};
@@ -261,7 +262,7 @@ struct Plan<'a> {
     row: &'a Ending,
     lease: &'a Lease,
     settled: Settled,
-    hold: i64,
+    hold: Hold,
     fence: Fence,
     finished_at: Option<Timestamp>,
 }
@@ -337,14 +338,13 @@ fn is_paused(end: &JobEnd) -> bool {
     matches!(end, JobEnd::Cancelled { code: Some(code), .. } if code == ErrorCode::TaskPaused.as_str())
 }
 
-/// How a job is held: parked for a login, with its task, until it can run alone, until its time, or not at all. (3 is
-/// set by the transition that takes a running job's permit away.)
-fn hold_of(task: Option<&Task>, settled: &Settled, now: Timestamp) -> i64 {
+/// How a job is held after this end. `NoPermit` is set by the transition that takes a running job's permit away.
+fn hold_of(task: Option<&Task>, settled: &Settled, now: Timestamp) -> Hold {
     match (task, settled.run_at) {
-        _ if settled.state == JobState::AwaitingAuth => 4,
-        (Some(task), _) if task.status.is_held() => 2,
-        _ if settled.state == JobState::Queued && settled.must_run_alone() => 5,
-        (_, Some(run_at)) if run_at > now => 1,
-        _ => 0,
+        _ if settled.state == JobState::AwaitingAuth => Hold::Login,
+        (Some(task), _) if task.status.is_held() => Hold::Task,
+        _ if settled.state == JobState::Queued && settled.must_run_alone() => Hold::Alone,
+        (_, Some(run_at)) if run_at > now => Hold::Later,
+        _ => Hold::None,
     }
 }

@@ -9,6 +9,7 @@ use matsu_core::slot::Slot;
 
 use super::finish_and_claim::{Fence, ending, release, settle_one};
 use super::held;
+use super::hold::hold;
 use super::ledger::Ledger;
 use super::steer::wake_all_slots;
 use crate::sql::{Sql, Transition, Tx, params};
@@ -25,8 +26,11 @@ const FORGET_WISHES: Sql = Sql::both("DELETE FROM slot_wishes WHERE node_id = $1
 /// PostgreSQL a job that runs has a permit, or was set aside.
 macro_rules! maybe_held {
     () => {
-        "id = ANY(ARRAY(SELECT job_id FROM permits WHERE job_id IS NOT NULL UNION ALL \
-         SELECT id FROM jobs WHERE hold = 3 AND finished_at IS NULL))"
+        concat!(
+            "id = ANY(ARRAY(SELECT job_id FROM permits WHERE job_id IS NOT NULL UNION ALL SELECT id FROM jobs WHERE hold = ",
+            hold!(NoPermit),
+            " AND finished_at IS NULL))"
+        )
     };
 }
 const RUNNING: Sql = Sql::each(

@@ -10,6 +10,7 @@ use matsu_core::run::Question;
 use matsu_core::slot::Slot;
 use matsu_core::task::Task;
 
+use super::hold::{Hold, hold};
 use super::ledger::Ledger;
 use super::notify;
 use super::permits;
@@ -17,10 +18,11 @@ use super::turns;
 use super::update_job::task_of;
 use crate::sql::{Sql, Transition, Tx, params};
 
-const PARK: Sql = Sql::both(
-    "UPDATE jobs SET state = 'awaiting_input', hold = 3, progress_json = $3 \
-     WHERE id = $1 AND attempt = $2 AND state = 'running' RETURNING slot",
-);
+const PARK: Sql = Sql::both(concat!(
+    "UPDATE jobs SET state = 'awaiting_input', hold = ",
+    hold!(NoPermit),
+    ", progress_json = $3 WHERE id = $1 AND attempt = $2 AND state = 'running' RETURNING slot",
+));
 /// The process that asked is gone, and the one that took its run over asks again.
 const PARK_AGAIN: Sql = Sql::both(
     "UPDATE jobs SET progress_json = $3 WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input' RETURNING slot",
@@ -120,9 +122,9 @@ impl Transition for RequeueParked {
         let mut moved = Vec::new();
         for (id, task_id, slot) in parked {
             let held = task_id.as_ref().and_then(|id| ledger.task(id)).is_some_and(|task| task.status.is_held());
-            let hold = if held { 2 } else { 0 };
+            let hold = if held { Hold::Task } else { Hold::None };
             // A stop may have been faster; then there is nothing to requeue.
-            if tx.run(&REQUEUE, params![&id, i64::from(hold), self.now]).await? > 0 {
+            if tx.run(&REQUEUE, params![&id, hold, self.now]).await? > 0 {
                 ledger.moved(task_id.as_ref(), JobState::AwaitingAuth, JobState::Queued);
                 tx.publish(Topic::queue(slot));
                 moved.push(id);

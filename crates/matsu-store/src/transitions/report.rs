@@ -10,6 +10,7 @@ use matsu_core::session::{EndReason, Outcome, Session, SessionState};
 use matsu_core::slot::Slot;
 use matsu_core::task::{Task, TaskStatus};
 
+use super::hold::hold;
 use super::ledger::Ledger;
 use super::sessions::{announce, read_session};
 use super::{interrupts, steer};
@@ -24,11 +25,13 @@ const ACKNOWLEDGE_ALL: Sql = Sql::both(
      AND voided_at IS NULL",
 );
 /// What the session did, as the job it was: a caller that reads the task finds it like any other result.
-const RECORD: Sql = Sql::both(
+const RECORD: Sql = Sql::both(concat!(
     "INSERT INTO jobs (id, task_id, kind, priority, slot, state, hold, input_json, output_json, error_code, \
      error_message, queued_at, started_at, finished_at, cause_id, run_at, attempt, failures) \
-     VALUES ($1, $2, $3, $4, $5, $6, 0, '{}', $7, $8, $9, $10, $10, $11, $12, $10, 1, $13)",
-);
+     VALUES ($1, $2, $3, $4, $5, $6, ",
+    hold!(None),
+    ", '{}', $7, $8, $9, $10, $10, $11, $12, $10, 1, $13)",
+));
 
 impl Transition for Report {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Reported, StoreError> {

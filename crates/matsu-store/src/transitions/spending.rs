@@ -10,6 +10,7 @@ use matsu_core::ports::store::{
 };
 use matsu_core::slot::Slot;
 
+use super::hold::hold;
 use super::ledger::Ledger;
 use super::update_job::task_of;
 use super::{held, permits};
@@ -36,7 +37,12 @@ const HELD: Sql = Sql::each(
     concat!("SELECT slot, state FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!(), " FOR UPDATE"),
 );
 /// What runs and holds no permit is found by this.
-const SET_ASIDE: Sql = Sql::both("UPDATE jobs SET hold = 3 WHERE id = $1 AND attempt = $2 AND hold <> 3");
+const SET_ASIDE: Sql = Sql::both(concat!(
+    "UPDATE jobs SET hold = ",
+    hold!(NoPermit),
+    " WHERE id = $1 AND attempt = $2 AND hold <> ",
+    hold!(NoPermit)
+));
 const TURN: Sql = Sql::each(
     "INSERT INTO rates (name, next_at) VALUES ($1, $3 + $2) ON CONFLICT (name) DO UPDATE SET next_at = \
      (CASE WHEN rates.next_at > $3 + $4 THEN $3 ELSE max(rates.next_at, $3) END) + $2 RETURNING next_at",

@@ -13,17 +13,30 @@ use matsu_core::task::{Task, TaskKind, TaskStatus, check_transition};
 
 use super::dependencies::waits_for_others;
 use super::enqueue::insert_jobs;
+use super::hold::hold;
 use super::ledger::Ledger;
 use super::rows::{self, job_columns};
 use super::{interrupts, unfinished};
 use crate::sql::{Sql, Transition, Tx, params};
 
-const HOLD_QUEUED: Sql =
-    Sql::both(concat!("UPDATE jobs SET hold = 2 WHERE task_id = $1 AND state = 'queued' AND ", unfinished!()));
+const HOLD_QUEUED: Sql = Sql::both(concat!(
+    "UPDATE jobs SET hold = ",
+    hold!(Task),
+    " WHERE task_id = $1 AND state = 'queued' AND ",
+    unfinished!()
+));
 const LET_GO: Sql = Sql::both(concat!(
     "UPDATE jobs SET hold = CASE WHEN ",
     waits_for_others!(),
-    " THEN 6 WHEN deaths >= $3 THEN 5 WHEN run_at > $2 THEN 1 ELSE 0 END WHERE task_id = $1 AND state = 'queued' AND ",
+    " THEN ",
+    hold!(Dependencies),
+    " WHEN deaths >= $3 THEN ",
+    hold!(Alone),
+    " WHEN run_at > $2 THEN ",
+    hold!(Later),
+    " ELSE ",
+    hold!(None),
+    " END WHERE task_id = $1 AND state = 'queued' AND ",
     unfinished!()
 ));
 

@@ -167,7 +167,7 @@ fn columns<'a>(plans: impl Iterator<Item = &'a Plan<'a>> + Clone) -> [Value<'a>;
         texts(|plan| Some(plan.lease.job_id.as_str())),
         numbers(|plan| Some(plan.lease.attempt)),
         texts(|plan| Some(plan.settled.state.as_str())),
-        numbers(|plan| Some(plan.hold)),
+        numbers(|plan| Some(plan.hold.into())),
         texts(|plan| plan.settled.output_json.as_deref()),
         texts(|plan| plan.settled.error_code.as_deref()),
         texts(|plan| plan.settled.error_message.as_deref()),
