@@ -7,7 +7,7 @@ mod frames;
 mod patience;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -57,6 +57,7 @@ pub struct Relay {
     preamble: Preamble,
     /// How to start a daemon for the same store.
     daemon_arguments: Vec<String>,
+    started: SystemTime,
 }
 
 /// Why a relay stopped.
@@ -99,11 +100,12 @@ type Daemon = (BoundedLines<OwnedReadHalf>, OwnedWriteHalf);
 
 impl Relay {
     pub fn new(config: &Config, global: &Global, args: &Options) -> Self {
-        let preamble = preamble(args);
+        let since_epoch = u64::try_from(Clock::system().now().as_millis()).unwrap_or_default();
         Self {
             config: config.clone(),
-            preamble,
+            preamble: preamble(args),
             daemon_arguments: process::daemon_arguments(config, global, args.test_jobs),
+            started: SystemTime::UNIX_EPOCH + Duration::from_millis(since_epoch),
         }
     }
 
@@ -214,9 +216,11 @@ impl Relay {
         self.preamble.session_token.is_some()
     }
 
-    /// Whether a person has ended the daemon. Only a client that starts afterwards starts another one.
+    /// Whether a person has ended the daemon since this client started. A client that starts afterwards starts another
+    /// one, also if it found the old one still ending.
     fn is_shut_down(&self) -> bool {
-        self.config.paths.stopped().exists()
+        let mark = std::fs::metadata(self.config.paths.stopped()).and_then(|mark| mark.modified());
+        mark.is_ok_and(|made| made >= self.started)
     }
 
     fn lost(&self) -> Lost {
