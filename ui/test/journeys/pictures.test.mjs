@@ -27,9 +27,13 @@ async function work(home) {
   const research = await tool('create_task', { query: 'Do heat pumps pay off?', config: { engines: ['local'] } });
   await tool('queue_searches', { task_id: research.task_id, queries: ['heat pump payback time', 'heat pump noise decibels'] });
   await settled(home, research.task_id);
-  const { claims } = await tool('get_materials', { task_id: research.task_id, options: { only: 'contested' } });
-  assert.ok(claims.length > 0, 'somebody disagrees');
-  return { asks: asks.task_id, research: research.task_id, contested: claims[0].id };
+  const { claims } = await tool('get_materials', { task_id: research.task_id, options: { limit: 50, detail: 'full' } });
+  const [claim] = claims.sort((one, other) => other.evidence.length - one.evidence.length);
+  assert.ok(claim?.evidence.length >= 2, 'a claim with two passages');
+  // No judge speaks here, so a person says what the passages are.
+  const sides = ['supports', 'refutes'];
+  for (const [n, side] of sides.entries()) await tool('feedback', { action: 'edge_correct', edge_id: claim.evidence[n].edge_id, correct_relation: side });
+  return { asks: asks.task_id, research: research.task_id, contested: claim.id };
 }
 
 test('the main pages have a face, in light and dark and three languages', async () => {
