@@ -124,7 +124,8 @@ class Pages:
                 found = [text.has(block) for block in page["texts"]]
                 words = [len(WORD.findall(block)) for block in page["texts"]]
                 wanted = sum(count for is_main, count in zip(found, words) if is_main) or 50
-                rows.append(np.array(page["rows"], dtype=np.float32).reshape(len(found), -1))
+                if found:
+                    rows.append(np.array(page["rows"], dtype=np.float32))
                 labels += found
                 # Long blocks count more, long pages little more than short ones.
                 weights += [count**1.2 / wanted**0.5 for count in words]
@@ -132,8 +133,7 @@ class Pages:
                 self.pages.append((name, key, truths[key]))
                 self.sites.append(site(addresses.get(key, key)))
                 self.starts.append(self.starts[-1] + len(found))
-        width = max(block.shape[1] for block in rows)
-        self.first = np.vstack([block for block in rows if block.shape[1] == width])
+        self.first = np.vstack(rows)
         self.labels = np.array(labels, dtype=np.int8)
         self.weights = np.array(weights)
         self.groups = np.array(groups)

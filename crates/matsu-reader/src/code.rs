@@ -3,10 +3,19 @@
 
 /// What code begins and ends with.
 const KINDS: [(&str, &str); 3] = [("<!--", "-->"), ("<script", "</script"), ("<style", "</style")];
+/// A drawing begins and ends with these.
+const DRAWING: (&str, &str) = ("<svg", "</svg");
+/// The elements of a drawing. Another one may end it, as a paragraph does, and be text.
+const DRAWN: [&str; 24] = [
+    "path", "g", "use", "circle", "rect", "title", "line", "polygon", "polyline", "ellipse", "defs", "symbol", "desc",
+    "lineargradient", "radialgradient", "stop", "clippath", "mask", "pattern", "filter", "image", "text", "tspan",
+    "metadata",
+];
 /// A tag longer than this is none.
 const TAG_BYTES_MAX: usize = 1024;
 
-/// Leaves out comments, scripts and styles; structured data, which are scripts by name, stay. What is not closed stays too.
+/// Leaves out comments, scripts and styles, and what is in a drawing; structured data, which are scripts by name, stay.
+/// What is not closed stays too.
 #[must_use]
 pub fn without_code(html: &str) -> String {
     let mut out = String::with_capacity(html.len());
@@ -17,6 +26,12 @@ pub fn without_code(html: &str) -> String {
         let open = at + found;
         at = open + 1;
         let rest = &html[open..];
+        if let Some((from, to)) = inside_drawing(rest) {
+            // Its tags stay: how many drawings a page has says what kind of page it is.
+            out.push_str(&html[kept..open + from]);
+            (at, kept) = (open + to, open + to);
+            continue;
+        }
         let Some(kind) = kind_at(rest).filter(|kind| may_close[*kind]) else { continue };
         if kind > 0 && !is_code_tag(rest) {
             continue;
@@ -36,7 +51,40 @@ pub fn without_code(html: &str) -> String {
 
 /// The kind of code that `rest` seems to begin with.
 fn kind_at(rest: &str) -> Option<usize> {
-    KINDS.iter().position(|(open, _)| rest.get(..open.len()).is_some_and(|start| start.eq_ignore_ascii_case(open)))
+    KINDS.iter().position(|(open, _)| begins_with(rest, open))
+}
+
+fn begins_with(rest: &str, word: &str) -> bool {
+    rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+}
+
+/// Where the inside of a drawing begins and ends, if `rest` begins with one that has nothing but drawn elements.
+fn inside_drawing(rest: &str) -> Option<(usize, usize)> {
+    if !begins_with(rest, DRAWING.0) {
+        return None;
+    }
+    let tag = &rest[..=rest[..rest.floor_char_boundary(TAG_BYTES_MAX)].find('>')?];
+    if tag.ends_with("/>") || name_of(&tag[1..]).len() + 1 != DRAWING.0.len() {
+        return None;
+    }
+    let mut at = tag.len();
+    loop {
+        at += rest[at..].find('<')?;
+        let element = &rest[at..];
+        if begins_with(element, DRAWING.1) {
+            return Some((tag.len(), at));
+        }
+        let name = name_of(element[1..].trim_start_matches('/'));
+        if !DRAWN.iter().any(|drawn| name.eq_ignore_ascii_case(drawn)) {
+            return None;
+        }
+        at += 1;
+    }
+}
+
+/// The name that a tag begins with.
+fn name_of(tag: &str) -> &str {
+    &tag[..tag.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(tag.len())]
 }
 
 /// Whether a whole tag stands here, by the name of its kind, that does not hold structured data.
@@ -75,6 +123,10 @@ mod tests {
             ("<script>never closed", "<script>never closed"),
             ("a < b <!-- open", "a < b <!-- open"),
             ("待<script>つ</script>つ", "待つ"),
+            ("a<svg x=1><path d=''/><title>Icon</title></svg>b", "a<svg x=1></svg>b"),
+            ("<SVG><G></G></SVG><svg><p>text</svg>", "<SVG></SVG><svg><p>text</svg>"),
+            ("<svg/><path></svg><svgs><path></svg>", "<svg/><path></svg><svgs><path></svg>"),
+            ("<svg><svg><path></svg>text</svg><svg><path>", "<svg><svg></svg>text</svg><svg><path>"),
         ] {
             assert_eq!(without_code(html), kept, "{html}");
         }
@@ -82,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_page_of_openings_takes_no_more_than_a_moment() {
-        for opening in ["<script>", "<!--", "<!-- --", "<style ", "<script></", "<script ld+json "] {
+        for opening in ["<script>", "<!--", "<!-- --", "<style ", "<script></", "<script ld+json ", "<svg>", "<svg><path>", "<svg "] {
             let html = opening.repeat(1_000_000 / opening.len());
             let (tell, done) = std::sync::mpsc::channel();
             std::thread::spawn(move || tell.send(without_code(&html) == html));

@@ -3,6 +3,10 @@
 //! The order of a row is part of the trained model; `scripts/train-extraction.py` reads it through the same code, so
 //! the two cannot drift apart. Nothing here depends on the site or the page's address.
 
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
 use crate::blocks::{Block, Blocks, Kind, Scope, TAGS, Tag};
 use crate::centre;
 use crate::marks::GROUPS;
@@ -279,7 +283,7 @@ fn letters(text: &str, m: &Measured) -> [f32; 12] {
     }
     let last = text.chars().next_back().unwrap_or(' ');
     let first = text.chars().next().unwrap_or(' ');
-    let low = text.to_lowercase();
+    let starts = |words: &[&str]| flag(words.iter().any(|word| begins_with(text, word)));
     [
         count(enders) / words,
         count(commas) / words,
@@ -290,22 +294,28 @@ fn letters(text: &str, m: &Measured) -> [f32; 12] {
         flag(matches!(last, '.' | '!' | '?' | '。' | '”' | '"' | '！' | '？')),
         flag(matches!(last, ':' | '：')),
         flag(first.is_lowercase()),
-        count(STOCK_PHRASES.iter().filter(|phrase| low.contains(**phrase)).count()),
-        flag(
-            low.starts_with("by ")
-                || low.starts_with("posted")
-                || low.starts_with("published")
-                || low.starts_with("updated"),
-        ),
-        flag(
-            low.starts_with("photo")
-                || low.starts_with("image")
-                || low.starts_with("read ")
-                || low.starts_with("see also")
-                || low.starts_with("related"),
-        ),
+        stock_phrases(text),
+        starts(&["by ", "posted", "published", "updated"]),
+        starts(&["photo", "image", "read ", "see also", "related"]),
     ]
 }
+
+fn begins_with(text: &str, word: &str) -> bool {
+    text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+}
+
+/// How many of the stock phrases are in a text.
+fn stock_phrases(text: &str) -> f32 {
+    let seen = STOCK.as_ref().map_or(0_u64, |stock| {
+        stock.find_overlapping_iter(text).fold(0, |seen, found| seen | 1 << found.pattern().as_u32())
+    });
+    count(seen.count_ones() as usize)
+}
+
+/// A set of words that cannot be searched is a defect of the build; `tests::the_stock_phrases_are_found` fails then.
+static STOCK: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(STOCK_PHRASES).ok()
+});
 
 /// Things sites say about themselves rather than about their subject.
 const STOCK_PHRASES: [&str; 34] = [
@@ -439,4 +449,21 @@ fn containers(row: &mut Vec<f32>, page: &Blocks, sums: &[Sum], alike: &[f32], at
 
 fn flag(is: bool) -> f32 {
     f32::from(u8::from(is))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stock_phrases_are_found() {
+        for (text, phrases) in [
+            ("© 2026, All rights reserved. ALL RIGHTS RESERVED", 2.0),
+            ("Sign in or sign up for our Newsletter", 3.0),
+            ("Nothing of that kind", 0.0),
+        ] {
+            assert!((stock_phrases(text) - phrases).abs() < 1e-6, "{text}");
+        }
+        assert!(STOCK_PHRASES.len() <= 64);
+    }
 }

@@ -31,6 +31,8 @@ const REPEATED_CHARS_MIN: usize = 60;
 
 /// A page, flattened, with everything that is given to the model.
 pub struct Reading {
+    /// Without its code: no text is in there, and what is not parsed takes no time.
+    html: String,
     pub blocks: Blocks,
     pub declared: Declared,
     pub second_opinion: String,
@@ -39,7 +41,6 @@ pub struct Reading {
 impl Reading {
     #[must_use]
     pub fn of(html: &str) -> Self {
-        // No text is in there, and what is not parsed takes no time.
         let html = without_code(html);
         let (mut dom, mut blocks) = flatten(&html);
         if html.contains("<noscript") && chars(&blocks) < TEXT_MIN {
@@ -49,7 +50,7 @@ impl Reading {
         let declared = Declared::of(&dom);
         let may_ask = blocks.depth <= DEPTH_MAX && blocks.blocks.len() <= SECOND_OPINION_BLOCKS_MAX;
         let second_opinion = if may_ask { second_opinion(dom) } else { String::new() };
-        Self { blocks, declared, second_opinion }
+        Self { html, blocks, declared, second_opinion }
     }
 
     #[must_use]
@@ -85,7 +86,7 @@ fn second_opinion(dom: Dom) -> String {
 pub fn read(html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
     let reading = Reading::of(html);
     let verdict = reading.verdict();
-    read_by(&verdict, reading, html, url)
+    read_by(&verdict, reading, url)
 }
 
 /// The second half of reading a page: what its text is by this verdict. By itself for training, where the verdict is
@@ -93,11 +94,11 @@ pub fn read(html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
 ///
 /// # Errors
 /// `Empty` if there is no text at all.
-pub fn read_by(verdict: &Verdict, reading: Reading, html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
+pub fn read_by(verdict: &Verdict, reading: Reading, url: Option<&str>) -> Result<Document, ExtractError> {
     let mut text = Text::kept(&reading.blocks, verdict);
     let is_meagre = text.body.chars().count() < TEXT_MIN;
     if (verdict.doubt > DOUBT_MAX || is_meagre) && reading.blocks.depth <= DEPTH_MAX {
-        let base = base_text(html, url);
+        let base = base_text(&reading.html, url);
         if !base.trim().is_empty() && (!is_meagre || base.len() > text.body.len()) {
             text = Text::of_lines(&base, &reading.blocks);
         }
@@ -144,12 +145,11 @@ fn chars(page: &Blocks) -> usize {
 
 /// The other extractor's text; none of a page that would take it long.
 fn base_text(html: &str, url: Option<&str>) -> String {
-    let html = without_code(html);
     if html.len() > BASE_BYTES_MAX {
         return String::new();
     }
     let options = rs_trafilatura::Options { url: url.map(str::to_owned), ..rs_trafilatura::Options::default() };
-    let read = || rs_trafilatura::extract_with_options(&html, &options).ok().map(|found| found.content_text);
+    let read = || rs_trafilatura::extract_with_options(html, &options).ok().map(|found| found.content_text);
     std::panic::catch_unwind(AssertUnwindSafe(read)).ok().flatten().unwrap_or_default()
 }
 

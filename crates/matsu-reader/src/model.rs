@@ -43,13 +43,13 @@ pub fn judge(page: &Blocks, facts: &PageFacts<'_>) -> Verdict {
         return Verdict { probabilities: vec![0.0; page.blocks.len()], keep: 0.5, doubt: 0.5 };
     };
     let mut rows = features::rows(page, facts);
-    let first: Vec<f32> = rows.iter().map(|row| looks.first.probability(row)).collect();
+    let first = looks.first.probabilities(&rows);
     for (row, more) in rows.iter_mut().zip(context::rows(page, &first)) {
         row.extend(more);
     }
     // The second look knows more and the first is misled by less: on pages that neither has seen, their mean is best.
-    let mean = |(row, first): (&Vec<f32>, &f32)| f32::midpoint(*first, looks.second.probability(row));
-    Verdict::of(page, rows.iter().zip(&first).map(mean).collect())
+    let second = looks.second.probabilities(&rows);
+    Verdict::of(page, first.iter().zip(&second).map(|(first, second)| f32::midpoint(*first, *second)).collect())
 }
 
 impl Verdict {

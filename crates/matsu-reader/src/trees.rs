@@ -30,11 +30,17 @@ impl Trees {
         Some(trees)
     }
 
-    /// Probability for one row. A value that the row does not have counts as zero.
+    /// Probability for each row. A value that a row does not have counts as zero.
     #[must_use]
-    pub fn probability(&self, row: &[f32]) -> f32 {
-        let odds: f32 = self.roots.iter().map(|root| self.value(*root, row)).sum();
-        1.0 / (1.0 + (-odds).exp())
+    pub fn probabilities<R: AsRef<[f32]>>(&self, rows: &[R]) -> Vec<f32> {
+        let mut odds = vec![0.0; rows.len()];
+        // Tree by tree: one tree stays in the cache while it is walked for every row.
+        for root in &self.roots {
+            for (odds, row) in odds.iter_mut().zip(rows) {
+                *odds += self.value(*root, row.as_ref());
+            }
+        }
+        odds.into_iter().map(|odds: f32| 1.0 / (1.0 + (-odds).exp())).collect()
     }
 
     fn add(&mut self, line: &str, features: u32) -> Option<()> {
@@ -96,7 +102,10 @@ mod tests {
     #[test]
     fn trees_are_walked_to_their_leaves() {
         let trees = Trees::parse("0 0.5 -1 1;1 2 -2 -3|-1 0 1\n|0.5", 2).expect("trees");
-        let odds = |row: &[f32]| (trees.probability(row) / (1.0 - trees.probability(row))).ln();
+        let odds = |row: &[f32]| {
+            let p = trees.probabilities(&[row])[0];
+            (p / (1.0 - p)).ln()
+        };
         assert!((odds(&[0.5, 9.0]) + 0.5).abs() < 1e-4);
         assert!((odds(&[1.0, 2.0]) - 0.5).abs() < 1e-4);
         assert!((odds(&[1.0, 3.0]) - 1.5).abs() < 1e-4);

@@ -140,7 +140,7 @@ fn texts_by(folder: &str, probabilities: &str, out: &str, truth: &str) -> Result
         let reading = Reading::of(&html);
         std::hint::black_box(reading.verdict());
         let verdict = Verdict::of(&reading.blocks, judged);
-        let text = read_by(&verdict, reading, &html, url.as_deref()).map(|document| document.text).unwrap_or_default();
+        let text = read_by(&verdict, reading, url.as_deref()).map(|document| document.text).unwrap_or_default();
         let seconds = cpu_seconds()? - began;
         found.insert(id, json!({"text": text, "doubt": verdict.doubt, "seconds": seconds}));
     }

@@ -84,7 +84,8 @@ pub const CLIENTS: &[Client] = &[
         servers: |homes| Servers::Toml { file: homes.codex_folder().join("config.toml") },
         rule: Some(|homes| homes.codex_folder().join("AGENTS.md")),
         hooks: Some(|homes| Hooks::usual(homes.codex_folder().join("hooks.json"))),
-        after: "start a new session; Codex asks once whether it may trust new hooks",
+        after: "start a new session; Codex asks once whether it may trust new hooks, and `codex exec` refuses tools that \
+                change something until you allow them (see docs/clients.md)",
     },
     Client {
         name: "gemini",

@@ -113,8 +113,15 @@ const USERS: &[User] = &[
     },
     User {
         name: "codex",
-        // Hooks are trusted by a person at a terminal; in a test there is none.
-        arguments: &["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "-"],
+        // Hooks are trusted and calls are approved by a person at a terminal; in a test there is none.
+        arguments: &[
+            "exec",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-hook-trust",
+            "-c",
+            "mcp_servers.matsu.default_tools_approval_mode=\"approve\"",
+            "-",
+        ],
         environment: |_| vec![("P_KEY", KEY.to_owned())],
         files: |url| {
             let config = format!(
