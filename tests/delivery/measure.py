@@ -89,12 +89,7 @@ def main():
         out.write_text(report.with_peers(out.read_text(), beside))
         return 0
     began = datetime.datetime.now(datetime.UTC)
-    found, missing = report.real(options.real), []
-    if not found:
-        missing.append("the real command lines: `DELIVERY_REAL=5`")
-    waited = waiting.measure(options.binary, options.wait) if options.wait else waiting.read(options.waited)
-    if not waited:
-        missing.append("what a wait costs: `DELIVERY_WAIT=1800`")
+    found, missing = [], []
     if not beside:
         missing.append("other tools: `DELIVERY_PEERS=5`")
     for store in options.stores.split(","):
@@ -103,6 +98,14 @@ def main():
             missing.append("PostgreSQL: MATSU_TEST_POSTGRES names no server")
             continue
         found += measure(options, store, url)
+    # At the end, because they may be measured at the same time.
+    real = report.real(options.real)
+    if not real:
+        missing.insert(0, "the real command lines: `DELIVERY_REAL=5`")
+    waited = waiting.measure(options.binary, options.wait) if options.wait else waiting.read(options.waited)
+    if not waited:
+        missing.append("what a wait costs: `DELIVERY_WAIT=1800`")
+    found = real + found
     version = subprocess.run([options.binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     about = {
         "began": began.strftime("%Y-%m-%d"),

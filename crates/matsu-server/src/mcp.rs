@@ -1,6 +1,7 @@
 //! MCP: the same handlers behind the socket, stdio and Streamable HTTP. The only folder that knows rmcp.
 
 pub mod bounded_lines;
+mod first_events;
 mod handler;
 pub mod http;
 mod http_sessions;

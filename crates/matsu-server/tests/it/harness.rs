@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
+use axum::response::Response;
 use matsu_core::access::Role;
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::principal::Principal;
@@ -67,8 +68,13 @@ impl Server {
         self.app.tokens().make(wish).await.expect("a token is made").1
     }
 
+    /// A reply whose body is not read yet.
+    pub async fn stream(&self, request: Request<Body>) -> Response {
+        self.router.clone().oneshot(request).await.expect("a router always answers")
+    }
+
     pub async fn send(&self, request: Request<Body>) -> Reply {
-        let response = self.router.clone().oneshot(request).await.expect("a router always answers");
+        let response = self.stream(request).await;
         let status = response.status();
         let kind = response.headers().get(header::CONTENT_TYPE).map_or("", |kind| kind.to_str().unwrap()).to_owned();
         // A stream of events has no end.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says what it expects")]
 #![allow(clippy::disallowed_methods, reason = "tests start tasks and read the paused clock")]
 
+mod first_events;
 mod harness;
 mod mcp;
 mod rights;

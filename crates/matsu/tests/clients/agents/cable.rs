@@ -35,11 +35,11 @@ impl Cable {
         Self { address, is_cut, ends }
     }
 
-    /// Ends every connection and takes no new one. How many there were.
-    pub fn cut(&self) -> usize {
+    /// Ends every connection and takes no new one. Whether there was one: to shut down one end may end the others.
+    pub fn cut(&self) -> bool {
         self.is_cut.store(true, Ordering::SeqCst);
         let ends = std::mem::take(&mut *self.ends.lock().unwrap());
-        ends.iter().filter(|end| end.shutdown(Shutdown::Both).is_ok()).count() / 2
+        ends.iter().filter(|end| end.shutdown(Shutdown::Both).is_ok()).count() > 0
     }
 
     pub fn mend(&self) {

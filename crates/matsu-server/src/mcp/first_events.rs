@@ -1,0 +1,57 @@
+//! The event without data that begins a stream. It has an id, by which a client can come back to the stream. Clients of
+//! protocol versions before 2025-11-25 do not know it: they take its empty data for a broken message, and Gemini CLI
+//! ends the whole connection for that.
+
+use std::future::ready;
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures_util::TryStreamExt;
+
+/// The first protocol version that has it. Versions are dates, so they can be compared as text.
+const KNOWN_SINCE: &str = "2025-11-25";
+
+/// Around `/mcp`: leaves the event out of streams for clients that do not say they know it.
+pub async fn only_where_known(request: Request, next: Next) -> Response {
+    let is_known = knows_first_events(request.headers());
+    let response = next.run(request).await;
+    let kind = response.headers().get(header::CONTENT_TYPE).map(|value| value.as_bytes());
+    if is_known || !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+        return response;
+    }
+    response.map(|body| {
+        Body::from_stream(body.into_data_stream().try_filter(|event| ready(!is_without_data(event))))
+    })
+}
+
+fn knows_first_events(headers: &HeaderMap) -> bool {
+    let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    version.is_some_and(|version| version >= KNOWN_SINCE)
+}
+
+/// Whether this is one event, and its data are empty.
+fn is_without_data(event: &Bytes) -> bool {
+    let ends = event.windows(2).position(|two| two == b"\n\n").map(|at| at + 2);
+    event.starts_with(b"data: \n") && ends == Some(event.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_event_without_data_is_left_out() {
+        for (event, is_left_out) in [
+            ("data: \nid: 0/0\nretry: 3000\n\n", true),
+            ("data: {}\nid: 0/1\n\n", false),
+            ("data: \nid: 0/0\n\ndata: {}\n\n", false),
+            (": ping\n\n", false),
+            ("data: \nid: 0/0\n", false),
+        ] {
+            assert_eq!(is_without_data(&Bytes::from(event)), is_left_out, "{event:?}");
+        }
+    }
+}
