@@ -42,7 +42,7 @@ FAULTS = """
 | question | the agent asks; the parent is shown the question and answers it |
 | question, parent killed | the agent asks when its parent is gone; the next session in that folder learns of it, answers, and reads the result |
 
-The parents are scripted: they do what the replies tell them to, as a model would that follows them. `tests/delivery` has all of it.
+The scripted parents do what the replies tell them to, as a model would that follows them. `tests/delivery` has all of it. Claude Code, Codex and Gemini CLI are the real programs with a scripted model, set up by `matsu connect`; for the network cut they have an entry for HTTP. Their seconds are not given, because the test does not know when the agent ended. After the network cut Claude Code 2.1.325 takes two minutes: in protocol version 2026-07-28 there is no way back to a broken stream, it notices the break only then, and its model calls again.
 """
 
 

@@ -15,7 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 
-use super::first_events::only_where_known;
+use super::first_events::name_where_unknown;
 use super::http_sessions::{HttpSessions, belong};
 use super::{Connection, McpHandler};
 use crate::app::App;
@@ -44,7 +44,7 @@ pub fn serving<H: ServerHandler>(app: &App, handler: impl Fn() -> H + Send + Syn
     let owned = HttpSessions::new(Arc::clone(&manager), *app.runtime().clock());
     let service = StreamableHttpService::new(move || Ok(handler()), manager, settings(app));
     let routes = Router::new().route_service("/mcp", service).layer(from_fn_with_state(owned, belong));
-    let routes = routes.layer(from_fn(only_where_known));
+    let routes = routes.layer(from_fn(name_where_unknown));
     routes.layer(from_fn(name_the_task)).layer(from_fn(say_what_cannot_be_read))
 }
 

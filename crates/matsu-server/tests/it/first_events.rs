@@ -1,4 +1,4 @@
-//! The event without data at the beginning of a stream: for clients that know it, and for no others.
+//! The event without data at the beginning of a stream: as it is for clients that know it, with a name for others.
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
@@ -41,10 +41,10 @@ async fn events_of_a_list(version: &str, names_its_version: bool) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_begins_with_an_event_without_data_only_for_clients_that_know_it() {
+async fn the_first_event_of_a_stream_has_a_name_for_clients_that_do_not_know_it() {
     assert!(events_of_a_list("2025-11-25", true).await.starts_with("data: \n"));
     for (version, names_its_version) in [("2025-06-18", true), ("2025-06-18", false)] {
         let events = events_of_a_list(version, names_its_version).await;
-        assert!(events.starts_with("data: {"), "{version}: {events:.200}");
+        assert!(events.starts_with("event: begin\ndata: \nid: "), "{version}: {events:.200}");
     }
 }
