@@ -25,14 +25,8 @@ pub trait DocumentReader: Send + Sync {
 ///
 /// # Errors
 /// As the port says.
-pub async fn document(
-    reader: &dyn DocumentReader,
-    body: Vec<u8>,
-    media_type: &str,
-    url: Option<&str>,
-) -> Result<Document, ExtractError> {
-    let (media_type, url) = (media_type.to_owned(), url.map(str::to_owned));
-    match reader.ask(Request { want: Want::Document, media_type, url, body }).await? {
+pub async fn document(reader: &dyn DocumentReader, body: Vec<u8>, media_type: &str) -> Result<Document, ExtractError> {
+    match reader.ask(Request { want: Want::Document, media_type: media_type.to_owned(), body }).await? {
         ReaderReply::Document(document) => Ok(document),
         ReaderReply::VisibleChars(_) => Err(wrong_answer()),
     }
@@ -47,7 +41,7 @@ pub async fn visible_chars(
     html: Vec<u8>,
     media_type: &str,
 ) -> Result<usize, ExtractError> {
-    let request = Request { want: Want::VisibleChars, media_type: media_type.to_owned(), url: None, body: html };
+    let request = Request { want: Want::VisibleChars, media_type: media_type.to_owned(), body: html };
     match reader.ask(request).await? {
         ReaderReply::VisibleChars(chars) => Ok(chars),
         ReaderReply::Document(_) => Err(wrong_answer()),

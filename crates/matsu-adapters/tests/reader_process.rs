@@ -206,7 +206,6 @@ fn markdown(text: &str) -> matsu_reader::wire::Request {
     matsu_reader::wire::Request {
         want: matsu_reader::wire::Want::Document,
         media_type: "text/markdown".to_owned(),
-        url: None,
         body: text.as_bytes().to_vec(),
     }
 }
@@ -224,14 +223,14 @@ fn on_a_runtime<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn title(readers: &Readers, text: &str) -> Result<String, ExtractError> {
-    let read = reading::document(readers, text.as_bytes().to_vec(), "text/markdown", None).await;
+    let read = reading::document(readers, text.as_bytes().to_vec(), "text/markdown").await;
     read.map(|document| document.title)
 }
 
 fn read_one(body: Vec<u8>, media_type: &str) -> Result<String, ExtractError> {
     on_a_runtime(async {
         let readers = pool("__read", limits());
-        let read = reading::document(&readers, body, media_type, None).await;
+        let read = reading::document(&readers, body, media_type).await;
         let next = title(&readers, "# Next").await;
         assert_eq!(next.as_deref(), Ok("Next"), "the pool reads on");
         read.map(|document| document.text)

@@ -7,8 +7,29 @@ const KINDS: [(&str, &str); 3] = [("<!--", "-->"), ("<script", "</script"), ("<s
 const DRAWING: (&str, &str) = ("<svg", "</svg");
 /// The elements of a drawing. Another one may end it, as a paragraph does, and be text.
 const DRAWN: [&str; 24] = [
-    "path", "g", "use", "circle", "rect", "title", "line", "polygon", "polyline", "ellipse", "defs", "symbol", "desc",
-    "lineargradient", "radialgradient", "stop", "clippath", "mask", "pattern", "filter", "image", "text", "tspan",
+    "path",
+    "g",
+    "use",
+    "circle",
+    "rect",
+    "title",
+    "line",
+    "polygon",
+    "polyline",
+    "ellipse",
+    "defs",
+    "symbol",
+    "desc",
+    "lineargradient",
+    "radialgradient",
+    "stop",
+    "clippath",
+    "mask",
+    "pattern",
+    "filter",
+    "image",
+    "text",
+    "tspan",
     "metadata",
 ];
 /// A tag longer than this is none.
@@ -134,7 +155,17 @@ mod tests {
 
     #[test]
     fn a_page_of_openings_takes_no_more_than_a_moment() {
-        for opening in ["<script>", "<!--", "<!-- --", "<style ", "<script></", "<script ld+json ", "<svg>", "<svg><path>", "<svg "] {
+        for opening in [
+            "<script>",
+            "<!--",
+            "<!-- --",
+            "<style ",
+            "<script></",
+            "<script ld+json ",
+            "<svg>",
+            "<svg><path>",
+            "<svg ",
+        ] {
             let html = opening.repeat(1_000_000 / opening.len());
             let (tell, done) = std::sync::mpsc::channel();
             std::thread::spawn(move || tell.send(without_code(&html) == html));

@@ -1,9 +1,7 @@
 //! The main text of an HTML page.
 //!
-//! Our own block model decides, with `dom_smoothie`'s reading as one of the things it knows. Where it is in doubt, which
-//! is mostly on shops, lists and forums, `rs-trafilatura` is asked and has the last word: it knows those best and is
-//! too slow for every page. Both are quadratic in nesting depth, so a page nested deeper than `DEPTH_MAX` is left to
-//! the model alone.
+//! Our own block model decides, with `dom_smoothie`'s reading as one of the things it knows. That is quadratic in
+//! nesting depth, so a page nested deeper than `DEPTH_MAX` is left to the model alone.
 
 use std::panic::AssertUnwindSafe;
 
@@ -19,20 +17,15 @@ use crate::features::PageFacts;
 use crate::model;
 pub use crate::model::Verdict;
 
-/// Above this doubt the other extractor is asked.
-const DOUBT_MAX: f32 = 0.28;
-/// Less text than this is no main text; everything else is tried.
+/// Less text than this is no main text; what the page declares is tried.
 const TEXT_MIN: usize = 250;
 /// Pages beyond these are left to the model alone.
 const SECOND_OPINION_BLOCKS_MAX: usize = 20_000;
-const BASE_BYTES_MAX: usize = 224 * 1024;
 /// Equal blocks of at least this length are one block that the page shows twice.
 const REPEATED_CHARS_MIN: usize = 60;
 
 /// A page, flattened, with everything that is given to the model.
 pub struct Reading {
-    /// Without its code: no text is in there, and what is not parsed takes no time.
-    html: String,
     pub blocks: Blocks,
     pub declared: Declared,
     pub second_opinion: String,
@@ -41,6 +34,7 @@ pub struct Reading {
 impl Reading {
     #[must_use]
     pub fn of(html: &str) -> Self {
+        // No text is in there, and what is not parsed takes no time.
         let html = without_code(html);
         let (mut dom, mut blocks) = flatten(&html);
         if html.contains("<noscript") && chars(&blocks) < TEXT_MIN {
@@ -50,7 +44,7 @@ impl Reading {
         let declared = Declared::of(&dom);
         let may_ask = blocks.depth <= DEPTH_MAX && blocks.blocks.len() <= SECOND_OPINION_BLOCKS_MAX;
         let second_opinion = if may_ask { second_opinion(dom) } else { String::new() };
-        Self { html, blocks, declared, second_opinion }
+        Self { blocks, declared, second_opinion }
     }
 
     #[must_use]
@@ -79,14 +73,14 @@ fn second_opinion(dom: Dom) -> String {
     std::panic::catch_unwind(AssertUnwindSafe(read)).ok().flatten().unwrap_or_default()
 }
 
-/// Reads a page. `url` helps the other extractor to tell kinds of pages apart.
+/// Reads a page.
 ///
 /// # Errors
 /// `Empty` if there is no text at all.
-pub fn read(html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
+pub fn read(html: &str) -> Result<Document, ExtractError> {
     let reading = Reading::of(html);
     let verdict = reading.verdict();
-    read_by(&verdict, reading, url)
+    read_by(&verdict, reading)
 }
 
 /// The second half of reading a page: what its text is by this verdict. By itself for training, where the verdict is
@@ -94,15 +88,8 @@ pub fn read(html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
 ///
 /// # Errors
 /// `Empty` if there is no text at all.
-pub fn read_by(verdict: &Verdict, reading: Reading, url: Option<&str>) -> Result<Document, ExtractError> {
+pub fn read_by(verdict: &Verdict, reading: Reading) -> Result<Document, ExtractError> {
     let mut text = Text::kept(&reading.blocks, verdict);
-    let is_meagre = text.body.chars().count() < TEXT_MIN;
-    if (verdict.doubt > DOUBT_MAX || is_meagre) && reading.blocks.depth <= DEPTH_MAX {
-        let base = base_text(&reading.html, url);
-        if !base.trim().is_empty() && (!is_meagre || base.len() > text.body.len()) {
-            text = Text::of_lines(&base, &reading.blocks);
-        }
-    }
     if text.body.chars().count() < TEXT_MIN
         && let Some(body) = &reading.declared.body
         && body.len() > text.body.len()
@@ -115,7 +102,7 @@ pub fn read_by(verdict: &Verdict, reading: Reading, url: Option<&str>) -> Result
     if text.body.is_empty() {
         // A page of a few words has no main text apart from the rest: all of it is.
         let all = vec![1.0; reading.blocks.blocks.len()];
-        text = Text::kept(&reading.blocks, &Verdict { probabilities: all, keep: 0.5, doubt: 0.0 });
+        text = Text::kept(&reading.blocks, &Verdict { probabilities: all, keep: 0.5 });
     }
     if text.body.is_empty() {
         return Err(ExtractError::Empty);
@@ -141,16 +128,6 @@ fn flatten(html: &str) -> (Dom, Blocks) {
 
 fn chars(page: &Blocks) -> usize {
     page.blocks.iter().map(|block| block.text.chars().count()).sum()
-}
-
-/// The other extractor's text; none of a page that would take it long.
-fn base_text(html: &str, url: Option<&str>) -> String {
-    if html.len() > BASE_BYTES_MAX {
-        return String::new();
-    }
-    let options = rs_trafilatura::Options { url: url.map(str::to_owned), ..rs_trafilatura::Options::default() };
-    let read = || rs_trafilatura::extract_with_options(html, &options).ok().map(|found| found.content_text);
-    std::panic::catch_unwind(AssertUnwindSafe(read)).ok().flatten().unwrap_or_default()
 }
 
 /// A text that is being put together.

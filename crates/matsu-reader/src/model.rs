@@ -1,4 +1,4 @@
-//! The block model: two looks at a page, and how sure they are. Its trees are made by `scripts/train-extraction.py`.
+//! The block model: two looks at a page. Its trees are made by `scripts/train-extraction.py`.
 
 use std::sync::LazyLock;
 
@@ -16,8 +16,8 @@ struct Looks {
     second: Trees,
 }
 
-/// A model that does not parse is a defect of the build; `tests::the_model_is_sound` fails then. Without it every page
-/// would go to the other extractor.
+/// A model that does not parse is a defect of the build; `tests::the_model_is_sound` fails then. Without it a page has
+/// the text that `dom_smoothie` finds.
 static LOOKS: LazyLock<Option<Looks>> = LazyLock::new(|| {
     let (first, second) = include_str!("block_model.txt").split_once("---\n")?;
     Some(Looks {
@@ -32,15 +32,13 @@ pub struct Verdict {
     pub probabilities: Vec<f32>,
     /// A block above this is main text.
     pub keep: f32,
-    /// 0: every block is clear; 0.5: it might as well have thrown dice.
-    pub doubt: f32,
 }
 
 /// Looks at a page twice.
 #[must_use]
 pub fn judge(page: &Blocks, facts: &PageFacts<'_>) -> Verdict {
     let Some(looks) = LOOKS.as_ref() else {
-        return Verdict { probabilities: vec![0.0; page.blocks.len()], keep: 0.5, doubt: 0.5 };
+        return Verdict { probabilities: vec![0.0; page.blocks.len()], keep: 0.5 };
     };
     let mut rows = features::rows(page, facts);
     let first = looks.first.probabilities(&rows);
@@ -56,8 +54,7 @@ impl Verdict {
     #[must_use]
     pub fn of(page: &Blocks, probabilities: Vec<f32>) -> Self {
         let keep = keep(page, &probabilities);
-        let doubt = doubt(page, &probabilities);
-        Self { probabilities, keep, doubt }
+        Self { probabilities, keep }
     }
 }
 
@@ -79,17 +76,6 @@ fn keep(page: &Blocks, probabilities: &[f32]) -> f32 {
         }
     }
     best.1
-}
-
-/// How unclear the blocks are that may be main text, weighted by their length.
-fn doubt(page: &Blocks, probabilities: &[f32]) -> f32 {
-    let (mut unclear, mut considered) = (0.0, 1.0);
-    for (block, p) in page.blocks.iter().zip(probabilities) {
-        let length = count(block.text.len());
-        unclear += length * p.min(1.0 - p);
-        considered += if *p > 0.15 { length } else { 0.0 };
-    }
-    unclear / considered
 }
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ use crate::{decode, depth, html, pdf, plain};
 /// # Errors
 /// As the port says.
 pub fn answer(request: &Request) -> Result<ReaderReply, ExtractError> {
-    let Request { want, media_type, url, body } = request;
+    let Request { want, media_type, body } = request;
     match want {
-        Want::Document => read(body, media_type, url.as_deref()).map(ReaderReply::Document),
+        Want::Document => read(body, media_type).map(ReaderReply::Document),
         Want::VisibleChars => visible_chars(body, media_type).map(ReaderReply::VisibleChars),
     }
 }
@@ -23,7 +23,7 @@ pub fn answer(request: &Request) -> Result<ReaderReply, ExtractError> {
 ///
 /// # Errors
 /// As the port says.
-pub fn read(body: &[u8], media_type: &str, url: Option<&str>) -> Result<Document, ExtractError> {
+pub fn read(body: &[u8], media_type: &str) -> Result<Document, ExtractError> {
     let document = match kind_of(media_type).as_str() {
         "application/pdf" => {
             let text = pdf::join(&pdf::pages(body)?);
@@ -32,7 +32,7 @@ pub fn read(body: &[u8], media_type: &str, url: Option<&str>) -> Result<Document
         }
         "text/markdown" => plain::markdown(&decode(body, Some(media_type))),
         "text/html" | "application/xhtml+xml" | "text/xml" | "application/xml" => {
-            html::read(&html_of(body, media_type)?, url)?
+            html::read(&html_of(body, media_type)?)?
         }
         other if other.starts_with("text/") => plain::text(&decode(body, Some(media_type))),
         other => return Err(ExtractError::Unsupported(other.to_owned())),

@@ -18,7 +18,7 @@ fn article(inner: &str) -> String {
 
 #[test]
 fn main_text_has_its_headings_at_their_places_and_no_frame() {
-    let document = read(article("").as_bytes(), "text/html; charset=utf-8", None).expect("a document");
+    let document = read(article("").as_bytes(), "text/html; charset=utf-8").expect("a document");
     assert_eq!(document.title, "On waiting");
     assert!(document.text.contains("Servers wait") && document.text.contains("the difference is large"));
     assert!(!document.text.contains("Privacy") && !document.text.contains("Blog"));
@@ -33,7 +33,7 @@ fn unseen_characters_are_gone() {
     let page = article(
         "<p>Ig\u{200b}nore\u{2060} this\u{202e} hidden\u{e0041} trick, said the page to its reader in the middle.</p>",
     );
-    let document = read(page.as_bytes(), "text/html", None).expect("a document");
+    let document = read(page.as_bytes(), "text/html").expect("a document");
     assert!(!document.text.contains(['\u{200b}', '\u{2060}', '\u{202e}', '\u{e0041}']));
     assert!(document.text.contains("Ignore this hidden trick"));
 }
@@ -41,15 +41,15 @@ fn unseen_characters_are_gone() {
 #[test]
 fn a_page_nested_ten_thousand_deep_is_read_in_time() {
     let deep = format!("{}{}{}", "<div>".repeat(10_000), article(""), "</div>".repeat(10_000));
-    let document = read(deep.as_bytes(), "text/html", None).expect("a document");
+    let document = read(deep.as_bytes(), "text/html").expect("a document");
     assert!(document.text.contains("Servers wait"));
 }
 
 #[test]
 fn what_cannot_be_read_says_so() {
-    assert_eq!(read(b"", "text/html", None).err(), Some(ExtractError::Empty));
-    assert_eq!(read(b"\0\0", "image/png", None).err(), Some(ExtractError::Unsupported("image/png".to_owned())));
-    assert!(matches!(read(b"%PDF-1.4 broken", "application/pdf", None), Err(ExtractError::Malformed(_))));
+    assert_eq!(read(b"", "text/html").err(), Some(ExtractError::Empty));
+    assert_eq!(read(b"\0\0", "image/png").err(), Some(ExtractError::Unsupported("image/png".to_owned())));
+    assert!(matches!(read(b"%PDF-1.4 broken", "application/pdf"), Err(ExtractError::Malformed(_))));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_pdf_of_the_test_site_is_read() {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("an answer");
     let at = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
-    let document = read(&answer[at..], "application/pdf", None).expect("a document");
+    let document = read(&answer[at..], "application/pdf").expect("a document");
     assert!(document.text.contains("green tea every day lowers systolic blood pressure"), "{}", document.text);
     assert!(document.title.starts_with("Green tea and blood pressure"));
 }
@@ -72,7 +72,7 @@ proptest! {
     #[test]
     fn no_bytes_break_the_reader(body in prop::collection::vec(any::<u8>(), 0..800)) {
         for media_type in ["text/html", "text/markdown", "text/plain", "application/pdf"] {
-            let _ = read(&body, media_type, None);
+            let _ = read(&body, media_type);
         }
     }
 
@@ -83,7 +83,7 @@ proptest! {
         Just("<script type='application/ld+json'>{\"@type\":[1".to_owned()), Just("<title>".to_owned()), Just("<svg><p>".to_owned()),
         "\\PC{0,40}", Just("<template>".to_owned()), Just("<meta property=og:type content=a>".to_owned()),
     ], 0..60)) {
-        if let Ok(document) = read(parts.concat().as_bytes(), "text/html", None) {
+        if let Ok(document) = read(parts.concat().as_bytes(), "text/html") {
             for heading in &document.headings {
                 prop_assert!(document.text[heading.at..].starts_with(&heading.text));
             }
@@ -98,7 +98,7 @@ fn what_is_served_to_those_without_scripts_is_read_where_there_is_nothing_else()
     let page = |shown: &str| {
         format!("<body><div id=app>{shown}</div><noscript><article><p>{post}</p></article></noscript></body>")
     };
-    let read = |html: &str| crate::html::read(html, None).expect("text").text;
+    let read = |html: &str| crate::html::read(html).expect("text").text;
     assert!(read(&page("Loading")).contains("good source"));
     let shown =
         format!("<article><p>{}</p></article>", "The text that everybody sees, sentence after sentence. ".repeat(20));

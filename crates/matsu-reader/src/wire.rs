@@ -27,7 +27,6 @@ pub enum Want {
 pub struct Request {
     pub want: Want,
     pub media_type: String,
-    pub url: Option<String>,
     pub body: Vec<u8>,
 }
 
@@ -43,7 +42,6 @@ pub enum ReaderReply {
 struct Head {
     want: Want,
     media_type: String,
-    url: Option<String>,
     body_bytes: usize,
 }
 
@@ -53,8 +51,7 @@ impl Request {
     /// # Errors
     /// The request is larger than a reader takes.
     pub fn head(&self) -> io::Result<Vec<u8>> {
-        let (media_type, url) = (self.media_type.clone(), self.url.clone());
-        let head = Head { want: self.want, media_type, url, body_bytes: self.body.len() };
+        let head = Head { want: self.want, media_type: self.media_type.clone(), body_bytes: self.body.len() };
         let head = serde_json::to_vec(&head).map_err(io::Error::other)?;
         if head.len() > HEAD_BYTES_MAX || self.body.len() > BODY_BYTES_MAX {
             return Err(io::Error::other("the document is larger than a reader takes"));
@@ -74,7 +71,7 @@ impl Request {
         input.read_exact(&mut length[1..])?;
         let head: Head = parse(&take(input, u32::from_le_bytes(length) as usize, HEAD_BYTES_MAX)?)?;
         let body = take(input, head.body_bytes, BODY_BYTES_MAX)?;
-        Ok(Some(Self { want: head.want, media_type: head.media_type, url: head.url, body }))
+        Ok(Some(Self { want: head.want, media_type: head.media_type, body }))
     }
 }
 
@@ -143,12 +140,7 @@ mod tests {
     use super::*;
 
     fn request(want: Want, body: &[u8]) -> Request {
-        Request {
-            want,
-            media_type: "text/markdown".to_owned(),
-            url: Some("https://example.org/".to_owned()),
-            body: body.to_vec(),
-        }
+        Request { want, media_type: "text/markdown".to_owned(), body: body.to_vec() }
     }
 
     fn bytes_of(request: &Request) -> Vec<u8> {
@@ -183,7 +175,7 @@ mod tests {
         assert_eq!(Request::read(&mut [].as_slice()).unwrap(), None);
         assert!(Request::read(&mut &whole[..whole.len() - 1]).is_err());
         assert!(Request::read(&mut [0xff; 40].as_slice()).is_err());
-        let large = br#"{"want":"document","media_type":"a","url":null,"body_bytes":99999999999}"#;
+        let large = br#"{"want":"document","media_type":"a","body_bytes":99999999999}"#;
         assert!(Request::read(&mut framed(large).as_slice()).is_err());
     }
 }

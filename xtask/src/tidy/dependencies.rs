@@ -34,7 +34,7 @@ const DATABASES: &[&str] = &["deadpool-postgres", "rusqlite", "sqlx", "tokio-pos
 const SERVERS: &[&str] = &["axum"];
 const OUTWARD: &[&str] = &["axum", "hyper", "landlock", "reqwest", "rmcp", "rusqlite", "rustix", "tokio"];
 /// Documents are parsed by matsu-reader, which only reader processes call.
-const PARSERS: &[&str] = &["axum", "dom_query", "dom_smoothie", "encoding_rs", "pdf-extract", "rs-trafilatura"];
+const PARSERS: &[&str] = &["axum", "dom_query", "dom_smoothie", "encoding_rs", "pdf-extract"];
 
 const RULES: &[Rule] = &[
     Rule { package: "matsu-core", ours: &[], never: DRIVERS },

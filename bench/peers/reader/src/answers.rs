@@ -22,7 +22,7 @@ pub fn rows(folder: &str, questions: &str, out: &str) -> Result<()> {
     files.sort();
     let mut documents: Vec<(Document, Vec<Piece>)> = Vec::new();
     for file in files {
-        let document = matsu_reader::read(&fs::read(&file)?, "text/markdown", None)
+        let document = matsu_reader::read(&fs::read(&file)?, "text/markdown")
             .with_context(|| format!("{} cannot be read", file.display()))?;
         let pieces = passages(&document);
         documents.push((document, pieces));

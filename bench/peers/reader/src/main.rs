@@ -4,8 +4,8 @@
 //!     bench-peer-reader read READER HTML-FOLDER OUT.json [TRUTH-FOLDER]   texts by page; prints pages, seconds of CPU
 //!     bench-peer-reader rows HTML-FOLDER OUT.json                         blocks of every page, first look
 //!     bench-peer-reader context HTML-FOLDER FIRST.json OUT.json           what the second look adds
-//!     bench-peer-reader texts HTML-FOLDER PROBABILITIES.json OUT.json TRUTH-FOLDER
-//!                                      what would be read by these probabilities of the blocks: text, doubt, seconds
+//!     bench-peer-reader texts HTML-FOLDER PROBABILITIES.json OUT.json     what would be read by these probabilities of
+//!                                                                          the blocks: text, seconds
 //!     bench-peer-reader stance-rows PAIRS.json OUT.json                   features of claim and evidence
 //!     bench-peer-reader stances PAIRS.json OUT.json                       the judge's three probabilities
 //!     bench-peer-reader answer-rows FOLDER QUESTIONS.jsonl OUT.jsonl       sentences for each question, with their features
@@ -13,7 +13,8 @@
 //!
 //!     bench-peer-reader __read                                             a reader process, started by this program
 //!
-//! READER is `matsu`, `matsu-processes`, `rs-trafilatura` or `dom_smoothie`. TRUTH-FOLDER gives pages the address they were fetched from.
+//! READER is `matsu`, `matsu-processes`, `rs-trafilatura` or `dom_smoothie`. TRUTH-FOLDER gives pages the address they were
+//! fetched from, which rs-trafilatura gets.
 
 mod answers;
 mod local;
@@ -43,8 +44,7 @@ fn main() -> Result<ExitCode> {
 
 fn command(given: &[&str]) -> Result<()> {
     match *given {
-        ["read", "matsu-processes", pages, out] => processes::read(pages, out, None),
-        ["read", "matsu-processes", pages, out, truth] => processes::read(pages, out, Some(truth)),
+        ["read", "matsu-processes", pages, out] | ["read", "matsu-processes", pages, out, _] => processes::read(pages, out),
         ["read", reader, pages, out] => read(reader, pages, out, None),
         ["read", reader, pages, out, truth] => read(reader, pages, out, Some(truth)),
         ["rows", pages, out] => write(out, &of_pages(pages, |_, reading| {
@@ -59,7 +59,7 @@ fn command(given: &[&str]) -> Result<()> {
                 Ok(json!(rows))
             })?)
         }
-        ["texts", pages, probabilities, out, truth] => texts_by(pages, probabilities, out, truth),
+        ["texts", pages, probabilities, out] => texts_by(pages, probabilities, out),
         ["stance-rows", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::features::row(claim, text).to_vec()))?),
         ["stances", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::stance(claim, text)))?),
         ["answer-rows", folder, questions, out] => answers::rows(folder, questions, out),
@@ -114,7 +114,7 @@ fn read(reader: &str, folder: &str, out: &str, truth: Option<&str>) -> Result<()
 
 fn text(reader: &str, body: &[u8], url: Option<&str>) -> Result<String> {
     Ok(match reader {
-        "matsu" => matsu_reader::read(body, "text/html", url).map(|document| document.text).unwrap_or_default(),
+        "matsu" => matsu_reader::read(body, "text/html").map(|document| document.text).unwrap_or_default(),
         "rs-trafilatura" => {
             let options = rs_trafilatura::Options { url: url.map(str::to_owned), ..Default::default() };
             rs_trafilatura::extract_bytes_with_options(body, &options).map(|found| found.content_text).unwrap_or_default()
@@ -129,20 +129,19 @@ fn text(reader: &str, body: &[u8], url: Option<&str>) -> Result<String> {
 }
 
 /// As a model that has not seen the pages would have them read. The shipped model is asked too, for the time it takes.
-fn texts_by(folder: &str, probabilities: &str, out: &str, truth: &str) -> Result<()> {
+fn texts_by(folder: &str, probabilities: &str, out: &str) -> Result<()> {
     let probabilities: BTreeMap<String, Vec<f32>> = serde_json::from_slice(&fs::read(probabilities)?)?;
     let mut found = Map::new();
     for (id, body) in pages(folder)? {
         let judged = probabilities.get(&id).context("a page that was not judged")?.clone();
-        let url = address(truth, &id);
         let began = cpu_seconds()?;
         let html = matsu_reader::decode(&body, Some("text/html"));
         let reading = Reading::of(&html);
         std::hint::black_box(reading.verdict());
         let verdict = Verdict::of(&reading.blocks, judged);
-        let text = read_by(&verdict, reading, url.as_deref()).map(|document| document.text).unwrap_or_default();
+        let text = read_by(&verdict, reading).map(|document| document.text).unwrap_or_default();
         let seconds = cpu_seconds()? - began;
-        found.insert(id, json!({"text": text, "doubt": verdict.doubt, "seconds": seconds}));
+        found.insert(id, json!({"text": text, "seconds": seconds}));
     }
     write(out, &Value::Object(found))
 }

@@ -9,12 +9,11 @@ use matsu_adapters::reading::{ReaderLimits, Readers, document};
 use matsu_core::clock::Clock;
 use serde_json::{Map, json};
 
-use crate::{address, pages, write};
+use crate::{pages, write};
 
 /// Prints pages, seconds of CPU of this process and its readers together, and seconds on the clock.
-pub fn read(folder: &str, out: &str, truth: Option<&str>) -> Result<()> {
+pub fn read(folder: &str, out: &str) -> Result<()> {
     let pages = pages(folder)?;
-    let addresses: Vec<Option<String>> = pages.iter().map(|(id, _)| address(truth?, id)).collect();
     // None is replaced, so that all have their time counted.
     let limits = ReaderLimits { documents_max: u32::MAX, ..ReaderLimits::default() };
     let at_once = limits.processes_max;
@@ -24,12 +23,12 @@ pub fn read(folder: &str, out: &str, truth: Option<&str>) -> Result<()> {
     let texts = runtime.block_on(async {
         let turns = Arc::new(tokio::sync::Semaphore::new(at_once * 2));
         let mut work = tokio::task::JoinSet::new();
-        for ((id, body), url) in pages.iter().cloned().zip(addresses) {
+        for (id, body) in pages.iter().cloned() {
             let turn = Arc::clone(&turns).acquire_owned().await?;
             let readers = Arc::clone(&readers);
             work.spawn(async move {
                 let _turn = turn;
-                let read = document(&*readers, body, "text/html", url.as_deref()).await;
+                let read = document(&*readers, body, "text/html").await;
                 (id, read.map(|document| document.text).unwrap_or_default())
             });
         }

@@ -172,6 +172,6 @@ impl DocumentReader for Readers {
 #[async_trait]
 impl Extractor for Readers {
     async fn extract(&self, page: FetchedPage) -> Result<Document, ExtractError> {
-        super::document(self, page.body, &page.media_type, Some(&page.url)).await
+        super::document(self, page.body, &page.media_type).await
     }
 }

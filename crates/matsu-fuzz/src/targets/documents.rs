@@ -10,7 +10,7 @@ const MEDIA_TYPES: [&str; 4] = ["text/markdown", "text/plain", "text/csv; charse
 
 pub fn run(data: &[u8]) {
     let (which, body) = choice(data);
-    check(matsu_reader::read(body, MEDIA_TYPES[which % MEDIA_TYPES.len()], None));
+    check(matsu_reader::read(body, MEDIA_TYPES[which % MEDIA_TYPES.len()]));
 }
 
 /// The text has something in it, headings stand where they say, and passages are cut from the text.

@@ -4,5 +4,5 @@
 use super::documents::check;
 
 pub fn run(data: &[u8]) {
-    check(matsu_reader::read(data, "application/pdf", None));
+    check(matsu_reader::read(data, "application/pdf"));
 }

@@ -128,7 +128,7 @@ impl<'a> Scan<'a> {
             return Some(Document::default());
         }
         let path = found.path.display();
-        match self.runtime.block_on(reading::document(self.reader, body, media_type, None)) {
+        match self.runtime.block_on(reading::document(self.reader, body, media_type)) {
             Ok(document) => Some(document),
             Err(ExtractError::Unavailable(why)) => {
                 tracing::warn!(%path, why, "a document is not indexed this time");
