@@ -12,8 +12,11 @@ use crate::research_data::{Data, python_with};
 use crate::verdict::Verdict;
 
 const TITLE: &str = "Page extraction";
-const BAR: &str = "on pages the model was not trained on: shingle F1 ≥ 0.960 on 181 articles, wordset F1 ≥ 0.870 on 150 \
-                   pages of seven kinds; ≥ 100 pages/s on one core through reader processes";
+const BAR: &str = "on sites the model was not trained on: shingle F1 ≥ 0.960 on 181 articles, wordset F1 on 1,358 pages of \
+                   seven kinds 0.010 above rs-trafilatura, no kind worse; ≥ 100 pages/s on one core through reader \
+                   processes";
+/// The quickest counts, of every reader: what else the machine does can only take time away.
+const TIMES: usize = 3;
 /// What `scripts/train-extraction.py` needs.
 const TRAINING: [&str; 2] = ["numpy==2.3.*", "lightgbm==4.6.*"];
 const READERS: [&str; 4] = ["matsu", "rs-trafilatura", "dom_smoothie", "trafilatura"];
@@ -48,9 +51,9 @@ pub fn run(bench: &Bench) -> Result<Section> {
         ]);
     };
     match unseen(bench, &data) {
-        Ok(seen) => {
-            tell("matsu, unseen pages", &seen);
-            judge(&mut section, &seen);
+        Ok(unseen) => {
+            tell("matsu, unseen sites, 1,539 pages", &unseen.seen);
+            unseen.judge(&mut section);
         }
         Err(error) => section.notes.push(format!("The five-fold measurement did not run: {error:#}.")),
     }
@@ -76,22 +79,52 @@ pub fn run(bench: &Bench) -> Result<Section> {
         lines,
     });
     section.notes.push(
-        "Unseen pages: five-fold by page, three times with other folds; every page is read by the product's own code \
-         with a model that was trained without it, rs-trafilatura included where the doubt asks for it. The rate is that \
-         of the quickest of the three. As trained: the shipped model, on the pages it was trained on. 43 of the 150 truths \
-         began as drafts by rs-trafilatura."
+        "Unseen sites: five-fold, all pages of a site in one fold, over 181 articles and 1,358 pages of seven kinds; every \
+         page is read by the product's own code with a model that was trained without its site. The other rows are of 181 \
+         articles and 150 pages, and for Matsu of the shipped model, which was trained on them. Of three runs the quickest \
+         gives the rate. 43 of the 150 truths began as drafts by rs-trafilatura."
             .to_owned(),
     );
     Ok(section)
 }
 
-fn judge(section: &mut Section, seen: &Seen) {
-    let score = |value: f64| format!("{value:.4}");
-    section.verdicts.push(Verdict::at_least("shingle F1 ≥ 0.960", Some(seen.shingle), 0.960, score));
-    section.verdicts.push(Verdict::at_least("wordset F1 ≥ 0.870", Some(seen.wordset), 0.870, score));
+/// What folds show, and the difference to the peer by kind of page.
+struct Unseen {
+    seen: Seen,
+    kinds: Vec<Kind>,
 }
 
-fn unseen(bench: &Bench, data: &Data) -> Result<Seen> {
+struct Kind {
+    name: String,
+    pages: f64,
+    matsu: f64,
+    peer: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Unseen {
+    fn judge(&self, section: &mut Section) {
+        let score = |value: f64| format!("{value:.4}");
+        section.verdicts.push(Verdict::at_least("shingle F1 ≥ 0.960", Some(self.seen.shingle), 0.960, score));
+        let all = self.kinds.iter().find(|kind| kind.name == "all").map(|kind| kind.matsu - kind.peer);
+        section.verdicts.push(Verdict::at_least("wordset F1 0.010 above rs-trafilatura", all, 0.010, score));
+        let highest = self.kinds.iter().map(|kind| kind.high).reduce(f64::min);
+        section.verdicts.push(Verdict::at_least("no kind of page is worse (95 %)", highest, 0.0, score));
+        let line = |kind: &Kind| {
+            let difference = format!("{:+.4} ({:+.4} to {:+.4})", kind.matsu - kind.peer, kind.low, kind.high);
+            let scores = [kind.matsu, kind.peer].map(|value| format!("{value:.4}")).to_vec();
+            [vec![kind.name.clone(), format!("{:.0}", kind.pages)], scores, vec![difference]].concat()
+        };
+        section.tables.push(Table {
+            caption: "Wordset F1 by kind of page, unseen sites".to_owned(),
+            header: ["kind", "pages", "matsu", "rs-trafilatura", "difference (95 %)"].map(str::to_owned).to_vec(),
+            lines: self.kinds.iter().map(line).collect(),
+        });
+    }
+}
+
+fn unseen(bench: &Bench, data: &Data) -> Result<Unseen> {
     let folder = bench.fresh_folder()?;
     let python = python_with(&bench.processes.target().join("extraction-python"), &TRAINING)?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/train-extraction.py");
@@ -101,13 +134,32 @@ fn unseen(bench: &Bench, data: &Data) -> Result<Seen> {
     ensure!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr).lines().last().unwrap_or("no message"));
     let figures: Value = serde_json::from_slice(&std::fs::read(folder.join("figures.json"))?)?;
     let figure = |key: &str| figures[key].as_f64().with_context(|| format!("no figure {key}"));
-    Ok(Seen { shingle: figure("articles")?, wordset: figure("wcxb")?, pages_per_s: figure("pages_per_s")? })
+    let seen = Seen { shingle: figure("articles")?, wordset: figure("wcxb")?, pages_per_s: figure("pages_per_s")? };
+    let kinds = figures["kinds"].as_object().context("no figures by kind")?.iter().map(|(name, row)| {
+        let number = |key: &str| row[key].as_f64().with_context(|| format!("no figure {key} of {name}"));
+        Ok(Kind {
+            name: name.clone(),
+            pages: number("pages")?,
+            matsu: number("matsu")?,
+            peer: number("rs-trafilatura")?,
+            low: number("low")?,
+            high: number("high")?,
+        })
+    });
+    Ok(Unseen { seen, kinds: kinds.collect::<Result<_>>()? })
 }
 
 fn measure(bench: &Bench, data: &Data, reader: &str) -> Result<Seen> {
     let truth = data.path("extraction/wcxb-dev-150/truth");
     let (articles, first) = texts(bench, reader, &data.path("extraction/articles/html"), None)?;
     let (kinds, second) = texts(bench, reader, &data.path("extraction/wcxb-dev-150/html"), Some(&truth))?;
+    let (mut first, mut second) = (first, second);
+    for _ in 1..TIMES {
+        let again = texts(bench, reader, &data.path("extraction/articles/html"), None)?.1;
+        first.1 = first.1.min(again.1);
+        let again = texts(bench, reader, &data.path("extraction/wcxb-dev-150/html"), Some(&truth))?.1;
+        second.1 = second.1.min(again.1);
+    }
     let out = bench.fresh_folder()?.join("score.json");
     let shingle = data.score(
         "score_extraction.py",
