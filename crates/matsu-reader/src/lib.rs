@@ -21,6 +21,7 @@ mod paragraphs;
 pub mod pdf;
 mod plain;
 mod read;
+mod rst;
 mod shingles;
 mod trees;
 pub mod wire;

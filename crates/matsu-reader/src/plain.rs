@@ -3,7 +3,7 @@
 
 use matsu_core::research::document::Document;
 
-use crate::paragraphs;
+use crate::{paragraphs, rst};
 
 /// A Markdown document.
 #[must_use]
@@ -20,8 +20,10 @@ pub fn markdown(source: &str) -> Document {
 #[must_use]
 pub fn text(source: &str) -> Document {
     let mut document = Document::default();
+    let without_marks = rst::is_rst(source).then(|| rst::plain(source));
+    let source = without_marks.as_deref().unwrap_or(source);
     paragraphs::text(source, &mut document);
-    let first = source.lines().map(str::trim).find(|line| !line.is_empty());
+    let first = source.lines().map(str::trim).find(|line| line.contains(char::is_alphanumeric));
     let title = first.filter(|line| line.chars().count() <= 120 && !line.ends_with('.')).unwrap_or_default();
     document.title = title.to_owned();
     document

@@ -238,11 +238,14 @@ fn alternates_that_point_elsewhere_bring_nothing_along() {
         std::fs::create_dir_all(&other).unwrap();
         target.yard.home.give_away();
         begin(&other, |args| git_of(&target.yard.home, &other, args));
+        // Made in the same second, the first commits of both repositories are the same one.
+        git_of(&target.yard.home, &other, &["commit", "-q", "--allow-empty", "-m", "foreign"]);
         let foreign = git_of(&target.yard.home, &other, &["rev-parse", "HEAD"]).trim().to_owned();
         let (task, end) = target.run(&format!(
             "echo '{}' >> .git/objects/info/alternates
              echo '{}' >> .git/objects/info/alternates
-             git reset -q --hard {foreign} && echo work > work.txt && git add -A && git commit -qm 'on a foreign history'",
+             git reset -q --hard {foreign} # a sealed run does not see it
+             echo work > work.txt && git add -A && git commit -qm 'on a foreign history'",
             other.join(".git/objects").display(),
             target.yard.home.data_dir().display(),
         ));

@@ -1,0 +1,135 @@
+//! reStructuredText, which the documentation of most Python packages is written in: its marks are taken away, so that
+//! plain text is left. Lines stay lines, and headings keep the rule below them.
+
+/// Directives whose text is part of the text. That of others is code, a picture, a list of files.
+const SPOKEN: [&str; 12] = [
+    "note",
+    "warning",
+    "tip",
+    "hint",
+    "important",
+    "caution",
+    "danger",
+    "admonition",
+    "seealso",
+    "versionadded",
+    "versionchanged",
+    "deprecated",
+];
+/// So many different marks tell it from a plain text that has one of them by chance.
+const MARKS_MIN: usize = 2;
+
+/// Whether a text has the marks of reStructuredText.
+pub fn is_rst(source: &str) -> bool {
+    let has_role = source.split(":`").skip(1).any(|after| after.contains('`'));
+    let has_directive = source.lines().any(|line| line.trim_start().starts_with(".. "));
+    let marks = [has_role, has_directive, source.contains("``"), source.contains("`_"), source.contains("::\n")];
+    marks.iter().filter(|has| **has).count() >= MARKS_MIN
+}
+
+/// The same text without marks.
+pub fn plain(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut after_directive = false;
+    for line in source.lines() {
+        let trimmed = line.trim();
+        let is_option = after_directive && trimmed.starts_with(':') && trimmed[1..].contains(':');
+        if let Some(explicit) = trimmed.strip_prefix("..").filter(|rest| rest.is_empty() || rest.starts_with(' ')) {
+            after_directive = true;
+            out.push_str(&inline(spoken(explicit.trim())));
+        } else if !is_option {
+            after_directive &= trimmed.is_empty();
+            out.push_str(&inline(line.strip_suffix("::").map_or(line, |head| &line[..head.len() + 1])));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// What a directive says in its own line; nothing, if it is a comment, a target or code.
+fn spoken(explicit: &str) -> &str {
+    let Some((name, text)) = explicit.split_once("::") else { return "" };
+    if SPOKEN.contains(&name.trim()) { text.trim() } else { "" }
+}
+
+/// A line without the marks in it: of code, of roles with their targets, of words with an address.
+fn inline(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('`') {
+        let (before, quoted) = rest.split_at(at);
+        let ticks = if quoted.starts_with("``") { "``" } else { "`" };
+        let Some(length) = quoted[ticks.len()..].find(ticks) else { break };
+        let inside = &quoted[ticks.len()..ticks.len() + length];
+        let role =
+            before.strip_suffix(':').and_then(|before| before.rfind(':').map(|colon| (colon, &before[colon + 1..])));
+        match role.filter(|(_, name)| ticks == "`" && is_name(name)) {
+            Some((colon, _)) => {
+                out.push_str(&before[..colon]);
+                out.push_str(last_part(words(inside)));
+            }
+            None => {
+                out.push_str(before);
+                out.push_str(if ticks == "`" { words(inside) } else { inside });
+            }
+        }
+        rest = quoted[2 * ticks.len() + length..].trim_start_matches('_');
+    }
+    out.push_str(rest);
+    out
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '+'))
+}
+
+/// `words <target>` without its target.
+fn words(inside: &str) -> &str {
+    match inside.split_once('<') {
+        Some((words, target)) if target.ends_with('>') && !words.trim().is_empty() => words.trim(),
+        _ => inside,
+    }
+}
+
+/// `~package.module.Name` is shown as its last part.
+fn last_part(target: &str) -> &str {
+    let Some(path) = target.strip_prefix('~') else { return target.trim_start_matches('!') };
+    path.rsplit('.').find(|part| !part.is_empty()).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_taken_away_and_words_stay() {
+        for (source, text) in [
+            ("Use ``call_command()`` of :mod:`django.core`.", "Use call_command() of django.core."),
+            ("See :class:`~a.b.Error` and :ref:`this page <x-y>`.", "See Error and this page."),
+            ("The `guide <https://x/y>`_ and `more`__ help.", "The guide and more help."),
+            ("A foot is 12` and :no role", "A foot is 12` and :no role"),
+            (".. note:: Read ``this``.", "Read this."),
+            (".. _label:", ""),
+            (".. code-block:: python\n   :linenos:\n\n   x = 1", "\n\n\n   x = 1"),
+            ("Like this::", "Like this:"),
+            ("Title\n=====", "Title\n====="),
+            ("時刻は ``now`` です", "時刻は now です"),
+        ] {
+            assert_eq!(plain(source).trim_end_matches('\n'), text.trim_end_matches('\n'), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_plain_text_is_not_taken_for_it() {
+        assert!(is_rst(".. _top:\n\nSee :doc:`intro`."));
+        assert!(!is_rst("A note. It says: `this`.\nAnd .. that."));
+        assert!(!is_rst("let x = std::mem::take(y);\n\nfoo::\n"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_breaks_it(source in "[`:<>_~.\\PC\n]{0,200}") {
+            let _ = (is_rst(&source), plain(&source));
+        }
+    }
+}
