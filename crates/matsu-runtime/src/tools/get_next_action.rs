@@ -159,7 +159,7 @@ fn said(session: &Session, reply: NextReply) -> Result<Output, ToolError> {
                 action: "respond",
                 more: Some(taken.more),
                 messages: Some(taken.messages.iter().map(MessageBody::from).collect()),
-                instruction: format!("ToolReply with send_message, then call get_next_action with after_seq {last}."),
+                instruction: format!("Answer with send_message, then call get_next_action with after_seq {last}."),
                 ..Output::default()
             }
         }

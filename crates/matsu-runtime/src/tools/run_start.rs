@@ -316,7 +316,7 @@ fn message(task: &Task, report: &TaskReport) -> String {
     let id = &task.id;
     if let Some(question) = &report.question {
         let answer = question.example(id);
-        return format!("The agent asks a question and waits for the answer. ToolReply with answer_question {answer}.");
+        return format!("The agent asks a question and waits for the answer. Answer with answer_question {answer}.");
     }
     let state = match task.status {
         TaskStatus::Completed => return "Done.".to_owned(),

@@ -65,20 +65,21 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
         Clock::system().within(PATIENCE, news(cx, folder.as_deref())).await.and_then(Result::ok).unwrap_or_default();
     match event {
         HookEvent::Stop if !news.unread.is_empty() || !news.asking.is_empty() => {
-            let pieces = |tasks: &[String]| if tasks.len() == 1 { "Work" } else { "Several pieces of work" };
             let mut reasons = Vec::new();
             if !news.unread.is_empty() {
+                let (results, them) =
+                    if news.unread.len() == 1 { ("result is", "it") } else { ("results are", "them") };
                 reasons.push(format!(
-                    "{} given to Matsu ended and the result is unread: {}. Read it with get_task_status before you stop.",
-                    pieces(&news.unread),
+                    "Work given to Matsu ended and the {results} unread: {}. Read {them} with get_task_status before you \
+                     stop.",
                     named(&news.unread)
                 ));
             }
             if !news.asking.is_empty() {
+                let (questions, them) = if news.asking.len() == 1 { ("question", "it") } else { ("questions", "them") };
                 reasons.push(format!(
-                    "{} given to Matsu waits for an answer: {}. Read the question with get_task_status and answer it \
-                     with answer_question before you stop.",
-                    pieces(&news.asking),
+                    "Work given to Matsu waits for an answer: {}. Read the {questions} with get_task_status and answer \
+                     {them} with answer_question before you stop.",
                     named(&news.asking)
                 ));
             }

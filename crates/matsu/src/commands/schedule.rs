@@ -14,7 +14,7 @@ use crate::client::{Client, segment};
 
 #[derive(Subcommand)]
 pub enum ScheduleCommand {
-    /// Add a schedule: `matsu schedule add "0 7 * * 1-5" -- run claude "what is new?"`
+    /// Add a schedule: `matsu schedule add "0 7 * * 1-5" run claude "what is new?"`
     Add(Box<Add>),
     /// List schedules
     List,
