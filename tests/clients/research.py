@@ -633,7 +633,7 @@ async def five_searches_cost_few_calls_and_bytes(m):
             break
     assert said["waiting_for"] == [] and said["metrics"]["satisfied_count"] == 5, said
     materials = await m.materials(task)
-    assert materials["claims"] and materials["next_cursor"], materials
+    assert materials["claims"] and materials["total"] >= len(materials["claims"]), materials
     assert m.calls <= 5 and m.bytes <= 20 * 1024, (m.calls, m.bytes)
 
 
