@@ -138,6 +138,25 @@ async def cut(client):
     return task
 
 
+def unread(task):
+    answer = httpx.get(f"{ADDRESS}/api/v1/tasks/{task}", headers=KEY)
+    answer.raise_for_status()
+    return answer.json()["unread"]
+
+
+async def reads_with_its_last_call(transport, mode):
+    """Nothing follows the reply, and the client closes the connection as soon as it has it: the result is read."""
+    tasks = [submit(ms=1) for _ in range(10)]
+    for task in tasks:
+        async with connected(transport, mode) as client:
+            reply = await client.call_tool("get_task_status", {"task_id": task, "timeout": 10, "wait_for": "all"})
+            assert reply.structured_content["status"] == "completed", reply
+    began = time.monotonic()
+    while left := [task for task in tasks if unread(task)]:
+        assert time.monotonic() - began < 5, f"{transport} {mode}: {len(left)} of 10 results count as unread"
+        await asyncio.sleep(0.05)
+
+
 async def drive(transport, mode):
     async with connected(transport, mode) as client:
         await lists(client, mode)
@@ -155,6 +174,7 @@ async def drive(transport, mode):
             assert time.monotonic() - began < 5, f"{transport} {mode}: {waiters()} waiters were left behind"
             await asyncio.sleep(0.05)
     matsu("stop", task, "--now")
+    await reads_with_its_last_call(transport, mode)
     print("ok:", transport, mode, flush=True)
 
 

@@ -2,6 +2,8 @@
 //!
 //! These are the shapes of a job's `input_json` and `output_json`; what the run said lies beside the job, in parts.
 
+mod question_ids;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,8 @@ use crate::id::{AgentId, ProjectId, RunId, TaskId};
 use crate::receipt::{Check, CheckCommand, Consent, Receipt};
 use crate::usage::{Usage, UsageLimit};
 use crate::words::words;
+
+pub use question_ids::{Place, QuestionIds};
 
 words! {
     /// What a run may touch, safest first.
@@ -368,6 +372,9 @@ pub struct RunCheckpoint {
     /// Checks that were begun again because their supervisor was lost.
     #[serde(default)]
     pub check_restarts: u32,
+    /// Questions that it has got an answer to.
+    #[serde(default, skip_serializing_if = "QuestionIds::is_empty")]
+    pub questions: QuestionIds,
 }
 
 /// A run that begins again because its machine has not come back.

@@ -21,7 +21,7 @@ use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChangeBatch, ChangesSince, Enqueue, Enqueued, InsertRun, InsertedTask, JobFilter, ListJobs, ListTasks, MarkRead,
     ReadChangeCursor, ReadSummary, ReadTask, ReadTasks, SessionClaim, SetStatus, Steer, StoreError, Summary,
-    TaskFilter, TaskLookup,
+    TakeBackRead, TaskFilter, TaskLookup,
 };
 use matsu_core::principal::Principal;
 use matsu_core::task::{NewTask, Task};
@@ -279,27 +279,55 @@ impl Tasks<'_> {
         Ok(task)
     }
 
-    /// As [`Tasks::mark_read`], for a reader who has been served: a store that cannot be written now must not turn
-    /// a good answer into an error. What could not be noted counts as unread and is kept longer.
+    /// As [`Tasks::mark_read`] for what the owner was shown, where a store that cannot be written now must not turn a
+    /// good answer into an error. What could not be noted counts as unread and is kept longer.
     pub async fn note_read(self, owner: &Principal, shown: &[&Task]) {
-        if let Err(error) = self.mark_read(owner, shown).await {
+        if let Err(error) = self.mark_read(owner, &Self::unread(owner, shown)).await {
             tracing::debug!(%error, "reading of results could not be stored");
         }
     }
 
-    /// Notes that the owner has seen these tasks as they are here: one that has ended since was not seen to. What is
-    /// not the owner's is left alone.
+    /// Those of the tasks whose end the owner sees here for the first time: one that has ended since was not seen to.
+    /// What is not the owner's is left out.
+    #[must_use]
+    pub fn unread(owner: &Principal, shown: &[&Task]) -> Vec<TaskId> {
+        let unread = |task: &&&Task| task.owner == *owner && task.status.is_terminal() && task.first_read_at.is_none();
+        shown.iter().filter(unread).map(|task| task.id.clone()).collect()
+    }
+
+    /// Notes that the owner has read the ends of these tasks, and returns the time of that.
     ///
     /// # Errors
     /// As the store's.
-    pub async fn mark_read(self, owner: &Principal, shown: &[&Task]) -> Result<(), TaskError> {
-        let unread = |task: &&&Task| task.owner == *owner && task.status.is_terminal() && task.first_read_at.is_none();
-        let ids: Vec<TaskId> = shown.iter().filter(unread).map(|task| task.id.clone()).collect();
+    pub async fn mark_read(self, owner: &Principal, ids: &[TaskId]) -> Result<Timestamp, TaskError> {
+        let now = self.runtime.clock().now();
         if !ids.is_empty() {
-            self.runtime.store().run(MarkRead { ids: ids.clone(), now: self.runtime.clock().now() }).await?;
+            self.runtime.store().run(MarkRead { ids: ids.to_vec(), now }).await?;
             self.runtime.part::<News>().forget(owner);
         }
-        Ok(())
+        Ok(now)
+    }
+
+    /// The client of the owner has received replies that show the ends of these tasks. Ids of others are ignored.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn acknowledge(self, owner: &Principal, ids: Vec<TaskId>) -> Result<(), TaskError> {
+        let found = self.runtime.store().run(ReadTasks(ids)).await?;
+        let unread = Self::unread(owner, &found.iter().collect::<Vec<_>>());
+        self.mark_read(owner, &unread).await.map(drop)
+    }
+
+    /// The reply that showed these results was lost.
+    pub(crate) async fn take_back_read(
+        self,
+        owner: &Principal,
+        ids: Vec<TaskId>,
+        read_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let taken = self.runtime.plain_store().run(TakeBackRead { ids, read_at }).await;
+        self.runtime.part::<News>().forget(owner);
+        taken
     }
 }
 

@@ -1,11 +1,13 @@
 //! MCP: the same handlers behind the socket, stdio and Streamable HTTP. The only folder that knows rmcp.
 
+pub mod acknowledgement;
 pub mod bounded_lines;
 mod first_events;
 mod handler;
 pub mod http;
 mod http_sessions;
 mod instructions;
+mod last_events;
 pub mod lines;
 mod listing;
 pub mod native;

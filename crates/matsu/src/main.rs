@@ -17,7 +17,6 @@ mod parents;
 mod paths;
 mod private_files;
 mod process;
-mod project;
 mod relay;
 mod service;
 mod standing;

@@ -5,6 +5,7 @@
 
 mod frames;
 mod patience;
+mod receipts;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -15,6 +16,8 @@ use hyper::Method;
 use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
 use matsu_core::limits::{DAEMON_START_MAX, FRAME_BYTES_MAX};
+use matsu_runtime::tool::folders::project_of;
+use matsu_server::mcp::acknowledgement;
 use matsu_server::mcp::bounded_lines::{BoundedLines, Line};
 use matsu_server::mcp::socket::{Greeting, Preamble};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -27,9 +30,10 @@ use crate::client;
 use crate::compose::{VERSION, is_newer};
 use crate::config::Config;
 use crate::daemon::lock::ServeLock;
-use crate::{process, project, stdio};
+use crate::{process, stdio};
 
 use frames::{Afterwards, Frames, Lost};
+use receipts::Receipts;
 
 const RETRY_EVERY: Duration = Duration::from_millis(30);
 
@@ -114,6 +118,7 @@ impl Relay {
         let mut client = BoundedLines::new(stdio::stdin());
         let mut client_out = stdio::stdout();
         let mut frames = Frames::named(&self.preamble.instance);
+        let mut receipts = Receipts::new();
         let mut daemon = if self.is_of_session() {
             match self.await_daemon(&mut frames, &mut client, &mut client_out).await? {
                 Some(daemon) => daemon,
@@ -145,14 +150,16 @@ impl Relay {
                         send(&mut client_out, frames::too_long()).await.context("cannot write to the client")?;
                     }
                     Line::End => {
-                        last_answers(&mut frames, &mut daemon, &mut client_out).await;
+                        last_answers(&mut frames, &mut receipts, &mut daemon, &mut client_out).await;
                         return Ok(Ended::ClientLeft);
                     }
                 },
+                // One that ends meanwhile is noticed by the next read; the results then count as unread.
+                () = receipts.look_again(), if !receipts.is_empty() => acknowledge(&mut receipts, &mut daemon).await,
                 line = daemon.0.next() => match line {
                     Ok(Line::Whole(line)) => {
                         if frames.received_from_daemon(&line) {
-                            send(&mut client_out, line).await.context("cannot write to the client")?;
+                            pass_on(&mut client_out, &mut receipts, line).await.context("cannot write to the client")?;
                         }
                     }
                     ended => {
@@ -166,7 +173,10 @@ impl Relay {
                         }
                     }
                 },
-                () = &mut termination => return Ok(Ended::ClientLeft),
+                () = &mut termination => {
+                    acknowledge(&mut receipts, &mut daemon).await;
+                    return Ok(Ended::ClientLeft);
+                }
             }
         }
     }
@@ -322,16 +332,45 @@ impl Relay {
 
 /// A client may close its output and still read: `echo … | matsu mcp`. Answers that come at once reach it; a wait does
 /// not keep the relay alive.
-async fn last_answers(frames: &mut Frames, daemon: &mut Daemon, client_out: &mut (impl AsyncWrite + Unpin)) {
+async fn last_answers(
+    frames: &mut Frames,
+    receipts: &mut Receipts,
+    daemon: &mut Daemon,
+    client_out: &mut (impl AsyncWrite + Unpin),
+) {
     let answers = async {
         while frames.has_open() {
             let Ok(Line::Whole(line)) = daemon.0.next().await else { return };
-            if frames.received_from_daemon(&line) && send(client_out, line).await.is_err() {
+            if frames.received_from_daemon(&line) && pass_on(client_out, receipts, line).await.is_err() {
                 return;
             }
         }
+        acknowledge(receipts, daemon).await;
+        while !receipts.is_empty() {
+            receipts.look_again().await;
+            acknowledge(receipts, daemon).await;
+        }
     };
     let _ = Clock::system().within(LAST_ANSWERS_MAX, answers).await;
+}
+
+/// Sends a line of the daemon to the client, and remembers which results it shows.
+async fn pass_on(
+    client_out: &mut (impl AsyncWrite + Unpin),
+    receipts: &mut Receipts,
+    line: Vec<u8>,
+) -> std::io::Result<()> {
+    let (bytes, task_ids) = (line.len() + 1, acknowledgement::carried_by(&line));
+    send(client_out, line).await?;
+    receipts.wrote(bytes, task_ids);
+    Ok(())
+}
+
+/// Tells the daemon which results the client has taken.
+async fn acknowledge(receipts: &mut Receipts, daemon: &mut Daemon) {
+    for frame in receipts.taken() {
+        let _ = send(&mut daemon.1, frame).await;
+    }
 }
 
 /// In one piece: the reader is woken once.
@@ -362,9 +401,10 @@ pub fn preamble(args: &Options) -> Preamble {
         hold: args.hold,
         roots: args.root.iter().filter(|root| !is_whole_disk(root, &started_in)).map(absolute).collect(),
         cwd: std::env::current_dir().ok(),
-        project: Some(project::folder_of(&started_in)),
+        project: Some(project_of(&started_in)),
         session_token: crate::config::session_token(),
         token: None,
+        acknowledges: true,
     }
 }
 

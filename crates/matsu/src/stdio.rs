@@ -2,6 +2,7 @@
 //!
 //! Clients give pipes or sockets, which the event loop can watch itself. Whatever else it is, a terminal or a file, is
 //! read and written by a thread that may block: two more changes of thread for every frame.
+#![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "how much of a socket is unread has no safe form"))]
 
 use std::fs::File;
 use std::io;
@@ -58,3 +59,28 @@ fn socket(fd: OwnedFd) -> Option<UnixStream> {
     stream.set_nonblocking(true).ok()?;
     UnixStream::from_std(stream).ok()
 }
+
+/// Bytes that were written to stdout and not taken by the client yet; of a socket the kernel counts more than the bytes.
+/// Where that cannot be found out, what was written counts as taken.
+#[cfg(target_os = "linux")]
+pub fn unread() -> u64 {
+    let stdout = io::stdout();
+    match kind(&stdout) {
+        Some(Kind::Pipe) => rustix::io::ioctl_fionread(stdout).unwrap_or(0),
+        Some(Kind::Socket(fd)) => {
+            // SAFETY: SIOCOUTQ writes one int, and changes nothing.
+            let waiting = unsafe { rustix::ioctl::ioctl(fd, rustix::ioctl::Getter::<SIOCOUTQ, i32>::new()) };
+            waiting.ok().and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0)
+        }
+        None => 0,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn unread() -> u64 {
+    0
+}
+
+/// Of a socket: how much the other side has not read.
+#[cfg(target_os = "linux")]
+const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;

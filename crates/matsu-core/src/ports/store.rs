@@ -223,6 +223,7 @@ pub trait Store:
     + Run<Reassign>
     + Run<StopTask>
     + Run<MarkRead>
+    + Run<TakeBackRead>
     + Run<SetReview>
     + Run<ExpireTasks>
     + Run<OpenTranscript>

@@ -20,7 +20,7 @@ use matsu_core::job::end::clip;
 use matsu_core::limits::TICK;
 use matsu_core::ports::agent::{Agent, AgentHost, LiveRun, Resume, RunEvent};
 use matsu_core::ports::store::{NoteSession, OutputPosition, OutputStream, SessionNote, StoreError};
-use matsu_core::run::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
+use matsu_core::run::{Answer, Place, Question, RunCheckpoint, RunInput, RunOutput};
 use matsu_core::usage::Usage;
 
 use crate::runtime::context::JobContext;
@@ -391,6 +391,13 @@ impl Run {
     /// end of its session. Until then the question counts as unread, so that the next owner asks it again.
     async fn asked(&mut self, question: Question, position: u64) {
         self.caught_up().await;
+        let place = Place { run: self.own.run_id().clone(), position, agents_id: question.id };
+        // The daemon before this one has passed its answer on.
+        if self.checkpoint.questions.is_answered(&place) {
+            self.reached = self.reached.max(position);
+            return;
+        }
+        let question = Question { id: self.checkpoint.questions.id_for(&place), ..question };
         let Ok(text) = serde_json::to_string(&question) else { return };
         self.live.set_parked(true);
         let answered = self.answered(&question, &text).await;
@@ -400,11 +407,15 @@ impl Run {
         }
         match answered {
             Ok(ParkEnd::Answer(answer)) => {
+                let answer = Answer { id: place.agents_id.clone(), ..answer };
                 // A call of its own chat that waits for this answer is decided here: the run itself may not.
                 if let Some(run) = self.cx.runtime().part::<LiveRuns>().by_id(self.own.run_id()) {
                     Agents::of(self.cx.runtime()).answered(&run, &answer).await;
                 }
                 self.live.answer(&answer).await;
+                self.checkpoint.questions.answered(question.id, place);
+                self.is_remembered = false;
+                self.remember().await;
                 let words = answer.option.as_deref().or(answer.text.as_deref()).unwrap_or_default();
                 self.answered = Some(format!("You had asked: {} The answer is: {words}", question.text));
             }

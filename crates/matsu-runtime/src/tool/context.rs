@@ -12,7 +12,7 @@ use matsu_core::id::TaskId;
 use matsu_core::ports::store::ReadTasks;
 use matsu_core::principal::Principal;
 use matsu_core::session::Session;
-use matsu_core::task::JobCounts;
+use matsu_core::task::{JobCounts, Task};
 
 use crate::agents::RunHandle;
 use crate::cursors::InstanceId;
@@ -135,6 +135,11 @@ impl ToolContext {
     pub fn session(&self) -> Result<&Arc<Session>, ToolError> {
         let missing = || ToolError::new(ErrorCode::SessionInvalid, "this tool needs a session; call authenticate");
         self.session.as_ref().ok_or_else(missing)
+    }
+
+    /// The reply shows these tasks to the caller.
+    pub(crate) async fn shows(&self, tasks: &[&Task]) {
+        self.delivery.results(&self.runtime, &self.principal, tasks).await;
     }
 
     /// Where a person can watch a task. Omitted for agent sessions.

@@ -36,6 +36,24 @@ pub fn places(cx: &ToolContext) -> Result<Places, ToolError> {
     }
 }
 
+/// The project that new work of the caller belongs to, and whose sessions get the news of it: the one that its client
+/// works on, else that of the directory that the work is for. What a person, a schedule or a webhook starts has such a
+/// directory, and is no news for other projects.
+#[must_use]
+pub fn project(cx: &ToolContext, directory: Option<&str>) -> Option<String> {
+    let directory = || directory.map(Path::new).or(cx.workplace.cwd.as_deref()).map(project_of);
+    cx.workplace.project.clone().or_else(directory)
+}
+
+/// The repository that the folder lies in, else the folder itself, without links: every session that works on a project
+/// names the same one.
+#[must_use]
+pub fn project_of(folder: &Path) -> String {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let repository = folder.ancestors().find(|folder| folder.join(".git").exists());
+    repository.unwrap_or(&folder).display().to_string()
+}
+
 /// A run was checked against all roots of this machine; here against what its caller has.
 ///
 /// # Errors
@@ -102,5 +120,19 @@ mod tests {
         assert!(!contain(&Folders::Only(Vec::new()), &given));
         assert!(contain(&Folders::Configured, &other));
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn folders_of_one_repository_are_one_project() {
+        let root = std::env::temp_dir().join(format!("matsu-projects-{}", std::process::id()));
+        let (repository, inner) = (root.join("shop"), root.join("shop/src/deep"));
+        std::fs::create_dir_all(&inner).unwrap();
+        assert_ne!(project_of(&inner), project_of(&repository), "without a repository each folder is its own");
+        std::fs::create_dir(repository.join(".git")).unwrap();
+        assert_eq!(project_of(&inner), project_of(&repository));
+        std::os::unix::fs::symlink(&inner, root.join("link")).unwrap();
+        assert_eq!(project_of(&root.join("link")), project_of(&repository));
+        assert_ne!(project_of(&root), project_of(&repository));
+        std::fs::remove_dir_all(&root).unwrap();
     }
 }

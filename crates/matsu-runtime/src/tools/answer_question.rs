@@ -23,7 +23,7 @@ pub struct Input {
     question_id: String,
     /// One of question.options.
     option: Option<String>,
-    /// Free text, where there are no options.
+    /// Free text, where there are no options or none fits.
     text: Option<String>,
 }
 

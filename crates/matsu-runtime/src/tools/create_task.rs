@@ -159,7 +159,7 @@ fn check_config(cx: &ToolContext, config: Option<&Config>, question: String) -> 
     let folders = folders::research(cx)?;
     check_searchable(cx, &engines, &folders)?;
     let (language, ends_when_done) = (config.language.clone(), cx.ends_when_done);
-    let started_in = cx.workplace.project.clone();
+    let started_in = folders::project(cx, None);
     Ok(ResearchConfig { question, priority_domains, language, engines, folders, ends_when_done, started_in })
 }
 

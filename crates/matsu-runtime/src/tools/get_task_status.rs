@@ -21,7 +21,7 @@ use super::run_start::lending;
 use super::task_report::{Detail, OutputWish, TaskReport};
 use crate::native_task::DeferredWaits;
 use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest, Waits};
-use crate::tasks::{TaskError, Tasks};
+use crate::tasks::TaskError;
 use crate::tool::{Annotations, NativeTasks, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetTaskStatus;
@@ -273,7 +273,7 @@ async fn one(cx: &ToolContext, id: TaskId, input: &Input) -> Result<ToolReply<Ou
     };
     stage(cx, &[&view.task]);
     if detail == Detail::Full {
-        Tasks::of(&cx.runtime).note_read(&cx.principal, &[&view.task]).await;
+        cx.shows(&[&view.task]).await;
     }
     let next = Some(NextOne { since: view.task.revision });
     Ok(ToolReply::Done(Output::One(Box::new(OneTask { report, diff, next, waited: Waited::of(&reply) }))))
@@ -327,7 +327,7 @@ async fn report_many(
     let seen: Vec<&Task> = reply.tasks.iter().map(|view| view.task.as_ref()).collect();
     stage(cx, &seen);
     let read: Vec<&Task> = news.iter().map(|view| view.task.as_ref()).collect();
-    Tasks::of(&cx.runtime).note_read(&cx.principal, &read).await;
+    cx.shows(&read).await;
     let since = reply.next_since.iter().map(|(id, since)| (id.to_string(), *since)).collect();
     let next = NextMany { since, after: None };
     let waited = Waited::of(&reply);

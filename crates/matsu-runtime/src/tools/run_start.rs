@@ -20,7 +20,6 @@ use matsu_core::usage::UsageLimit;
 use super::task_report::{Detail, JobReport, OutputWish, TaskReport};
 use crate::agents::{AUTO, Agents, RunError, RunOptions, StartedRuns};
 use crate::status::{WaitFor, WaitRequest, Waits};
-use crate::tasks::Tasks;
 use crate::tool::{NativeTasks, ToolContext, ToolError, ToolReply, folders};
 
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
@@ -237,7 +236,7 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
         depends_on: distinct(shared.depends_on),
         run_at: shared.run_at.as_deref().map(|at| run_at(at, cx.runtime.clock().now())).transpose()?,
         parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
-        started_in: cx.workplace.project.clone(),
+        started_in: None,
     };
     let mut checked = Agents::of(&cx.runtime).check_runs(wishes)?;
     if let (Some(first), Some(why)) = (checked.first_mut(), shared.chosen) {
@@ -246,6 +245,8 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
     for run in &checked {
         folders::check_directory(cx, run.input.directory.as_deref())?;
     }
+    let directory = checked.first().and_then(|run| run.input.directory.as_deref());
+    let options = RunOptions { started_in: folders::project(cx, directory), ..options };
     let started = Agents::of(&cx.runtime).queue_runs(&cx.principal, checked, options).await?;
     let task = started.inserted.task.clone();
     if shared.run_async {
@@ -300,7 +301,7 @@ async fn wait(cx: &ToolContext, started: &StartedRuns, id: &TaskId) -> Result<To
     let task = &view.task;
     let report = TaskReport::of(cx, task, Detail::Full, OutputWish::default()).await?;
     stage(cx, task);
-    Tasks::of(&cx.runtime).note_read(&cx.principal, &[task]).await;
+    cx.shows(&[task]).await;
     if matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled) && report.results.is_empty() {
         return Err(run_failed(&report));
     }
@@ -431,7 +432,7 @@ pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolEr
         receipt: None,
         waited_ms: None,
     };
-    Tasks::of(&cx.runtime).note_read(&cx.principal, &[task]).await;
+    cx.shows(&[task]).await;
     Ok(started.with(report))
 }
 

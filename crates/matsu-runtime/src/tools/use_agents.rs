@@ -104,16 +104,15 @@ impl Tool for UseAgents {
     }
 }
 
-/// Each once, in the order they were named.
+/// In the order they were named.
 async fn names(cx: &ToolContext, wished: Option<&[String]>) -> Result<Vec<String>, ToolError> {
     if let Some(wished) = wished {
-        let mut names: Vec<String> = Vec::new();
-        for name in wished {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
+        let twice = wished.iter().enumerate().find(|(at, name)| wished[..*at].contains(name));
+        if let Some((_, name)) = twice {
+            let message = format!("{name} is named twice; each agent runs once. For a second run call use_agent");
+            return Err(ToolError::param("cli_names", "names that differ", name, message));
         }
-        return Ok(names);
+        return Ok(wished.to_vec());
     }
     let Some(host) = cx.runtime.agents() else { return Ok(Vec::new()) };
     let agents = host.agents();

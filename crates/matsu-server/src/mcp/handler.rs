@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use axum::http::request::Parts;
 use matsu_core::id::ErrorId;
+use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 use matsu_runtime::agents::RunHandle;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::native_task::NativeLookup;
 use matsu_runtime::sessions::Delivery;
+use matsu_runtime::tasks::Tasks;
 use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Workplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CancelledNotificationParam,
-    CompleteRequestMethod, CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    CompleteRequestMethod, CompleteRequestParams, CompleteResult, ContentBlock, CustomNotification, CustomRequest, CustomResult, ErrorCode,
     GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject, ListPromptsRequestMethod,
     ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
@@ -27,6 +29,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::acknowledgement;
 use super::instructions::INSTRUCTIONS;
 use super::listing::{described, not_offered, result};
 use super::native::NativeTaskCalls;
@@ -67,6 +70,8 @@ pub struct Connection {
     pub refusal: Option<&'static str>,
     /// On the list of what is open under the token that was presented.
     pub call: Option<Arc<OpenCall>>,
+    /// The relay says when its client has taken a reply: its results count as read only then.
+    pub acknowledges: bool,
     /// Cancelled when the connection ends; calls that end with it were not given up by their client.
     pub ended: CancellationToken,
 }
@@ -111,6 +116,7 @@ impl McpHandler {
     fn tool_context(&self, context: &RequestContext<RoleServer>) -> Result<ToolContext, ErrorData> {
         let Caller { principal, instance, rights } = self.caller(context)?;
         Ok(ToolContext {
+            delivery: self.delivery(&principal),
             instance: Some(instance),
             caller: context.ct.clone(),
             hold_max: self.hold_max(context),
@@ -122,6 +128,15 @@ impl McpHandler {
             run: self.connection.run.clone(),
             rights,
             ..ToolContext::new(self.app.runtime().clone(), principal)
+        })
+    }
+
+    /// What a reply to this caller hands over.
+    fn delivery(&self, caller: &Principal) -> Arc<Delivery> {
+        Arc::new(if self.connection.acknowledges {
+            Delivery::acknowledged_by(caller.clone())
+        } else {
+            Delivery::default()
         })
     }
 
@@ -330,7 +345,11 @@ impl ServerHandler for McpHandler {
         self.note_cut(&context, clock.instant() - began);
         self.answered(&context, &cx.delivery).await;
         match reply {
-            Reply::Done { body, is_error } => Ok(CallToolResponse::Complete(result(body, is_error))),
+            Reply::Done { body, is_error } => {
+                let mut result = result(body, is_error);
+                result.meta = acknowledgement::wish(&cx.delivery);
+                Ok(CallToolResponse::Complete(result))
+            }
             Reply::Interrupted { text, body } => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
                 result.structured_content = Some(body);
@@ -348,8 +367,12 @@ impl ServerHandler for McpHandler {
         let native_tasks = self.native_tasks(&context)?;
         match native_tasks.find(&request.task_id).await? {
             NativeLookup::Found(native) => {
-                let outcome = native_tasks.outcome(&native).await;
-                Ok(native_tasks.shown(&native.task, outcome))
+                let delivery = self.delivery(&self.caller(&context)?.principal);
+                let outcome = native_tasks.outcome(&native, &delivery).await;
+                self.answered(&context, &delivery).await;
+                let mut shown = native_tasks.shown(&native.task, outcome);
+                shown.meta = acknowledgement::wish(&delivery);
+                Ok(shown)
             }
             NativeLookup::Expired(status) => Ok(native_tasks.expired(&request.task_id, status)),
         }
@@ -373,6 +396,17 @@ impl ServerHandler for McpHandler {
         };
         if let Some((_, delivery)) = found {
             delivery.take_back(self.app.runtime()).await;
+        }
+    }
+
+    /// The relay's client has taken replies. Whose results they show is checked: a client ends its own news only.
+    async fn on_custom_notification(&self, sent: CustomNotification, _context: NotificationContext<RoleServer>) {
+        let Some(caller) = self.connection.caller.as_ref().filter(|_| sent.method == acknowledgement::METHOD) else {
+            return;
+        };
+        let ids = acknowledgement::named(sent.params.as_ref());
+        if let Err(error) = Tasks::of(self.app.runtime()).acknowledge(&caller.principal, ids).await {
+            tracing::debug!(%error, "reading of results could not be stored");
         }
     }
 

@@ -13,6 +13,7 @@ use matsu_core::task::{StopMode, StopReason, Task, TaskKind, TaskStatus};
 use matsu_runtime::TaskError;
 use matsu_runtime::agents::Agents;
 use matsu_runtime::native_task::{DeferredWaits, NativeLookup, NativeTask};
+use matsu_runtime::sessions::Delivery;
 use matsu_runtime::tasks::Tasks;
 use matsu_runtime::tool::ToolContext;
 use matsu_runtime::tools::{run_is_over, wait_is_over};
@@ -85,40 +86,40 @@ impl NativeTaskCalls {
     }
 
     /// What came of a task, as far as its own result goes.
-    pub async fn outcome(&self, native: &NativeTask) -> TaskPayload {
+    pub async fn outcome(&self, native: &NativeTask, delivery: &Arc<Delivery>) -> TaskPayload {
         let task = &native.task;
         match (task.status, &native.arrived) {
             (TaskStatus::Completed, Some(arrived)) => {
-                let (structured, is_error) = wait_is_over(&self.tool_context(), arrived).await;
+                let (structured, is_error) = wait_is_over(&self.tool_context(delivery), arrived).await;
                 TaskPayload::Completed { result: body(structured, is_error) }
             }
-            (TaskStatus::Completed | TaskStatus::Failed, _) if task.kind == TaskKind::Agent => self.of_run(task).await,
+            (TaskStatus::Completed | TaskStatus::Failed, _) if task.kind == TaskKind::Agent => self.of_run(task, delivery).await,
             (TaskStatus::Completed | TaskStatus::Failed, _) => TaskPayload::Completed { result: see(task) },
             (TaskStatus::Cancelled, _) => TaskPayload::Cancelled,
-            (TaskStatus::InputRequired, _) => self.open_questions(task).await,
+            (TaskStatus::InputRequired, _) => self.open_questions(task, delivery).await,
             _ => TaskPayload::Working,
         }
     }
 
     /// What the tool that started a run would answer now.
-    async fn of_run(&self, task: &Task) -> TaskPayload {
-        let (structured, is_error) = run_is_over(&self.tool_context(), task).await;
+    async fn of_run(&self, task: &Task, delivery: &Arc<Delivery>) -> TaskPayload {
+        let (structured, is_error) = run_is_over(&self.tool_context(delivery), task).await;
         TaskPayload::Completed { result: body(structured, is_error) }
     }
 
-    fn tool_context(&self) -> ToolContext {
+    fn tool_context(&self, delivery: &Arc<Delivery>) -> ToolContext {
         let own = ToolContext::new(self.app.runtime().clone(), self.caller.principal.clone());
-        ToolContext { rights: Arc::clone(&self.caller.rights), ..own }
+        ToolContext { rights: Arc::clone(&self.caller.rights), delivery: Arc::clone(delivery), ..own }
     }
 
     /// A question that was answered meanwhile is asked no more. A client that cannot ask its user gets the question as
     /// the result, as a call without a task would: otherwise it waits for an answer that it cannot give.
-    async fn open_questions(&self, task: &Task) -> TaskPayload {
+    async fn open_questions(&self, task: &Task, delivery: &Arc<Delivery>) -> TaskPayload {
         let open = Agents::of(self.app.runtime()).open_questions(&task.id).await.unwrap_or_default();
         match (open.is_empty(), self.can_ask) {
             (true, _) => TaskPayload::Working,
             (false, true) => TaskPayload::InputRequired { input_requests: questions::asked(&open) },
-            (false, false) => self.of_run(task).await,
+            (false, false) => self.of_run(task, delivery).await,
         }
     }
 

@@ -50,6 +50,9 @@ pub struct Preamble {
     /// A user's token. A relay of an older version has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// It says when its client has taken a reply. One of an older version does not.
+    #[serde(default)]
+    pub acknowledges: bool,
 }
 
 /// What the daemon answers.
@@ -137,6 +140,7 @@ async fn connection(app: &App, preamble: Preamble, peer: Peer) -> Result<Connect
         run: peer.socket_of,
         refusal,
         call: call.map(Arc::new),
+        acknowledges: preamble.acknowledges,
         ended: CancellationToken::new(),
     })
 }
@@ -162,6 +166,8 @@ where
     let named = preamble.clone();
     let workplace = Workplace { roots: named.roots, cwd: named.cwd, project: named.project };
     let mut connection = connection(&app, preamble, Peer::default()).await?;
+    // There is no relay in between that could say so.
+    connection.acknowledges = false;
     // This process is its user's own and has opened the store itself.
     if connection.refusal.take().is_some() {
         let instance = connection.caller.take().map(|caller| caller.instance);

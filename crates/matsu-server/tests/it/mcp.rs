@@ -29,6 +29,7 @@ impl Client {
             project: None,
             session_token: None,
             token,
+            acknowledges: false,
         };
         let (reader, writer) = tokio::io::split(far);
         let (app, preamble) = (server.app.clone(), serde_json::to_string(&preamble).unwrap());

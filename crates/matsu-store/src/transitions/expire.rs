@@ -3,7 +3,7 @@
 use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::id::TaskId;
 use matsu_core::limits::{SESSIONS_KEPT, SPENT_KEPT};
-use matsu_core::ports::store::{ExpireTasks, Expired, MarkRead, StopTask, StoreError};
+use matsu_core::ports::store::{ExpireTasks, Expired, MarkRead, StopTask, StoreError, TakeBackRead};
 use matsu_core::task::{StopMode, StopReason};
 
 use super::ledger::{Ledger, append_change};
@@ -43,6 +43,12 @@ const MARK_READ: Sql = Sql::each(
     // In the order in which everybody locks tasks.
     "UPDATE tasks SET first_read_at = $2 WHERE id IN (SELECT id FROM tasks WHERE id = ANY($1) \
      AND first_read_at IS NULL AND finished_at IS NOT NULL ORDER BY id FOR UPDATE)",
+);
+
+const TAKE_BACK_READ: Sql = Sql::each(
+    "UPDATE tasks SET first_read_at = NULL WHERE id = $1 AND first_read_at = $2",
+    "UPDATE tasks SET first_read_at = NULL WHERE id IN (SELECT id FROM tasks WHERE id = ANY($1) \
+     AND first_read_at = $2 ORDER BY id FOR UPDATE)",
 );
 
 impl Transition for ExpireTasks {
@@ -85,6 +91,18 @@ impl Transition for MarkRead {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let ids: Vec<&str> = self.ids.iter().map(TaskId::as_str).collect();
         tx.run_of(&MARK_READ, &ids, params![self.now]).await?;
+        Ok(())
+    }
+}
+
+impl Transition for TakeBackRead {
+    fn is_quick(&self) -> bool {
+        true
+    }
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let ids: Vec<&str> = self.ids.iter().map(TaskId::as_str).collect();
+        tx.run_of(&TAKE_BACK_READ, &ids, params![self.read_at]).await?;
         Ok(())
     }
 }

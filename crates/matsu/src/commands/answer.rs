@@ -16,6 +16,9 @@ pub struct Answer {
     pub task: String,
     /// An option or its number, or text where the question has no options; without it, it is asked here
     pub answer: Option<String>,
+    /// Answer in your own words, also where the question has options
+    #[arg(long, value_name = "TEXT", conflicts_with = "answer")]
+    pub text: Option<String>,
     /// The job that asks, where several do
     #[arg(long, value_name = "JOB")]
     pub job: Option<String>,
@@ -29,13 +32,14 @@ pub async fn run(cx: &Context, args: &Answer) -> Result<ExitCode> {
         question.show();
         bail!("no answer counts here: a person allows the file with its own command, in a terminal: matsu allow");
     }
-    let answer = match &args.answer {
-        Some(typed) => question.answer(typed)?,
-        None if question::can_ask() && !cx.json => match question.ask().await {
+    let answer = match (&args.answer, &args.text) {
+        (Some(typed), _) => question.answer(typed)?,
+        (None, Some(text)) => question.in_words(text)?,
+        (None, None) if question::can_ask() && !cx.json => match question.ask().await {
             Some(answer) => answer,
             None => bail!("nothing was answered"),
         },
-        None => {
+        (None, None) => {
             question.show();
             bail!("stdin is not a terminal; give the answer: {}", question.how(&args.task, asked.len() > 1));
         }

@@ -11,12 +11,12 @@ use std::time::Duration;
 use anyhow::Result;
 use matsu_core::clock::Clock;
 use matsu_core::task::is_news_in;
+use matsu_runtime::tool::folders::project_of;
 use serde_json::{Value, json};
 
 use super::{Context, field};
 use crate::client::Client;
 use crate::parents;
-use crate::project;
 
 /// When a client calls its hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -50,7 +50,7 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let started_in = input["cwd"].as_str().map(PathBuf::from).or_else(|| std::env::current_dir().ok());
-    let folder = started_in.as_ref().map(|folder| project::folder_of(folder));
+    let folder = started_in.as_ref().map(|folder| project_of(folder));
     if let (Some(_), Some(session), Some(folder), Some(started_in)) =
         (cx.config.wake_after(), input["session_id"].as_str(), &folder, &started_in)
         && let Err(error) = parents::report(&cx.config.paths, session, folder, &started_in.display().to_string())

@@ -11,10 +11,10 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use matsu_runtime::tool::folders::project_of;
 
 use super::Context;
 use crate::cli::Global;
-use crate::project;
 
 #[derive(Args)]
 pub struct Watch {
@@ -28,7 +28,7 @@ pub struct Watch {
 
 pub async fn run(cx: &Context, global: &Global, args: &Watch) -> Result<ExitCode> {
     let here = std::env::current_dir().ok().filter(|_| args.here);
-    let folder = here.map(|folder| project::folder_of(&folder));
+    let folder = here.map(|folder| project_of(&folder));
     if args.lines {
         return lines::run(cx, folder).await;
     }

@@ -63,18 +63,24 @@ impl Question {
     pub fn answer(&self, typed: &str) -> Result<Value> {
         let typed = typed.trim();
         if self.options.is_empty() {
-            anyhow::ensure!(!typed.is_empty(), "the answer is empty; this question takes any text");
-            return Ok(json!({ "id": self.id, "job_id": self.job, "text": typed }));
+            return self.in_words(typed);
         }
         let named = self.options.iter().find(|option| option.eq_ignore_ascii_case(typed));
         let numbered = || typed.parse::<usize>().ok()?.checked_sub(1).and_then(|at| self.options.get(at));
         match named.or_else(numbered) {
             Some(option) => Ok(json!({ "id": self.id, "job_id": self.job, "option": option })),
             None => bail!(
-                "{typed:?} is not one of the options: {}; give one of them or its number",
+                "{typed:?} is not one of the options: {}; give one of them or its number, or other words with --text",
                 self.options.join(", ")
             ),
         }
+    }
+
+    /// An answer in a person's own words.
+    pub fn in_words(&self, text: &str) -> Result<Value> {
+        let text = text.trim();
+        anyhow::ensure!(!text.is_empty(), "the answer is empty; this question takes any text");
+        Ok(json!({ "id": self.id, "job_id": self.job, "text": text }))
     }
 
     /// Asks the person at the terminal until the answer is one. `None`: nothing can be typed any more.

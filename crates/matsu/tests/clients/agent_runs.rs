@@ -23,6 +23,7 @@ mod merging;
 mod outage;
 mod output;
 mod prepared;
+mod projects;
 mod proofs;
 mod questions;
 mod receipts;

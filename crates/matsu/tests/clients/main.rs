@@ -26,5 +26,6 @@ mod relay;
 mod research;
 mod sessions;
 mod stdio;
+mod taking;
 mod waking;
 mod webhooks;

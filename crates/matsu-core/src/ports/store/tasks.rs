@@ -68,6 +68,14 @@ pub struct MarkRead {
 }
 request!(MarkRead => ());
 
+/// The reply that showed these results is lost: those that were first read at this time count as unread again.
+#[derive(Clone, Debug)]
+pub struct TakeBackRead {
+    pub ids: Vec<TaskId>,
+    pub read_at: Timestamp,
+}
+request!(TakeBackRead => ());
+
 request! {
     /// Stores what a person decided about the changes of a run, or that nothing is decided any more.
     SetReview => Task

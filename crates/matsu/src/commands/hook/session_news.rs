@@ -60,6 +60,7 @@ async fn call(socket: &Path, arguments: Value) -> Result<Value> {
         project: None,
         session_token: crate::config::session_token(),
         token: None,
+        acknowledges: false,
     };
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": PROTOCOL,

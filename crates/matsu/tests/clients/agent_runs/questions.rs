@@ -208,3 +208,42 @@ fn two_agents_that_ask_under_the_same_id_get_their_own_answers() {
         assert_eq!(of("events")["status"], "failed", "{end}");
     }
 }
+
+/// Asks twice under one id, and says what it was answered.
+const ASKS_TWICE: &str = r#"ask() { echo "{\"type\":\"question\",\"id\":\"q1\",\"text\":\"$1\",\"options\":[\"yes\",\"no\"]}"; read answer; }
+word() { case "$answer" in *'"id":"q1"'*'"option":"yes"'*) echo yes;; *'"id":"q1"'*'"option":"no"'*) echo no;; *) echo strange;; esac; }
+ask 'Read the file?'; first=$(word)
+ask 'Delete the file?'; second=$(word)
+echo "{\"type\":\"result\",\"text\":\"$first then $second\"}"
+"#;
+
+#[test]
+fn a_second_question_under_the_same_id_is_not_answered_by_the_first_answer() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let task = start_with(&mut client, ASKS_TWICE, json!({ "cli_name": "events" }));
+    let first = reaches(&mut client, &task, "input_required")["question"].clone();
+    assert_eq!(first["text"], "Read the file?", "{first}");
+    let said = |question: &Value, option: &str| {
+        answer(&task, &question["job_id"], json!({ "question_id": question["id"], "option": option }))
+    };
+    assert_eq!(client.call("answer_question", &said(&first, "yes"))["ok"], true);
+    let asks_again = |client: &mut crate::stdio::Client| {
+        until("it asks again", SOON, || {
+            let said = client.call("get_task_status", &json!({ "task_id": task }));
+            let question = said["question"].clone();
+            assert!(said["status"] != "completed", "the first answer was used twice: {said}");
+            (question["text"] == "Delete the file?").then_some(question)
+        })
+    };
+    let second = asks_again(&mut client);
+    assert_ne!(first["id"], second["id"], "{second}");
+    // The old answer, given again, is not one to the new question; and a daemon that reads the question a second time
+    // asks it under the same id.
+    assert_eq!(client.call("answer_question", &said(&first, "yes"))["ok"], true, "a repetition is harmless");
+    crate::home::kill(bench.home.relayed().0);
+    let third = asks_again(&mut client);
+    assert_eq!(third, second);
+    assert_eq!(client.call("answer_question", &said(&second, "no"))["ok"], true);
+    assert_eq!(end_of(&mut client, &task)["result"], "yes then no");
+}
