@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::clock::Timestamp;
 use crate::id::{FiringId, ScheduleId, TaskId};
 use crate::principal::Principal;
+use crate::unstarted::Unstarted;
 use crate::words::words;
 
 /// When a schedule fires.
@@ -106,7 +107,7 @@ pub struct Firing {
 pub enum FiringOutcome {
     Started(TaskId),
     Skipped,
-    Failed(String),
+    Failed(Box<Unstarted>),
     /// It is looked at again at this time.
     Later(Timestamp),
 }

@@ -82,7 +82,7 @@ impl Webhooks<'_> {
         }
         message::check(template).map_err(TaskError::Invalid)?;
         let secret = secret_of(wish.kind, wish.secret)?;
-        let run = checked_run(wish.run)?;
+        let run = checked_run(self.runtime, owner, wish.directory.as_deref(), wish.run).await?;
         let have =
             self.runtime.store().run(ListWebhooks(owner.clone(), PageRequest::new(None, Some(WEBHOOKS_MAX)))).await?;
         if have.items.len() >= WEBHOOKS_MAX as usize {

@@ -197,6 +197,7 @@ pub trait Store:
     + Run<SettleFiring>
     + Run<ListFirings>
     + Run<NextScheduleAt>
+    + Run<FailedStarts>
     + Run<NewSession>
     + Run<ReadSession>
     + Run<ReadStanding>

@@ -39,7 +39,8 @@ async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
         runtime.store().run(TakeFirings { now, again_at: now.plus(FIRING_LEASE), rows_max: ROWS_MAX }).await?
     {
         let outcome = begin(runtime, &schedule, &firing).await?;
-        if let FiringOutcome::Failed(why) = &outcome {
+        if let FiringOutcome::Failed(unstarted) = &outcome {
+            let why = &unstarted.why;
             tracing::warn!(schedule = %schedule.id, name = schedule.name, why, "a schedule could not start its work");
         }
         runtime.store().run(SettleFiring { id: firing.id.clone(), outcome: outcome.clone() }).await?;

@@ -13,7 +13,7 @@ use matsu_core::ports::store::{
 use matsu_core::principal::Principal;
 use matsu_core::schedule::{Firing, FiringOutcome, FiringState, Overlap, Schedule};
 
-use super::read;
+use super::{read, unstarted};
 use crate::sql::{Columns, Row, Sql, Transition, Tx, internal, params};
 
 macro_rules! columns {
@@ -241,10 +241,17 @@ impl Transition for SettleFiring {
         let (state, task, note, try_at) = match &self.outcome {
             FiringOutcome::Started(task) => (FiringState::Started, Some(task.as_str()), None, None),
             FiringOutcome::Skipped => (FiringState::Skipped, None, Some("the work before is not over"), None),
-            FiringOutcome::Failed(why) => (FiringState::Failed, None, Some(why.as_str()), None),
+            FiringOutcome::Failed(unstarted) => {
+                (FiringState::Failed, Some(unstarted.task_id.as_str()), Some(unstarted.why.as_str()), None)
+            }
             FiringOutcome::Later(at) => (FiringState::Waiting, None, Some("waits for the work before"), Some(*at)),
         };
-        tx.run(&SETTLE, params![&self.id, state.as_str(), task, note, try_at]).await?;
+        let settled = tx.run(&SETTLE, params![&self.id, state.as_str(), task, note, try_at]).await?;
+        if let FiringOutcome::Failed(unstarted) = &self.outcome
+            && settled > 0
+        {
+            unstarted::record(tx, unstarted).await?;
+        }
         tx.publish(Topic::schedules());
         Ok(())
     }

@@ -15,7 +15,7 @@ use matsu_core::principal::Principal;
 use matsu_core::secret::Token;
 use matsu_core::webhook::{Delivery, DeliveryState, Receipt, Webhook, WebhookKind};
 
-use super::read;
+use super::{read, unstarted};
 use crate::sql::{Columns, Row, Sql, Transition, Tx, internal, params};
 
 macro_rules! webhook_columns {
@@ -256,9 +256,14 @@ impl Transition for SettleDelivery {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let (state, task, note) = match &self.begun {
             Ok(task) => (DeliveryState::Started, Some(task.as_str()), None),
-            Err(why) => (DeliveryState::Failed, None, Some(why.as_str())),
+            Err(unstarted) => (DeliveryState::Failed, Some(unstarted.task_id.as_str()), Some(unstarted.why.as_str())),
         };
-        tx.run(&SETTLE, params![&self.id, state.as_str(), task, note]).await?;
+        let settled = tx.run(&SETTLE, params![&self.id, state.as_str(), task, note]).await?;
+        if let Err(unstarted) = &self.begun
+            && settled > 0
+        {
+            unstarted::record(tx, unstarted).await?;
+        }
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use crate::id::{FiringId, ScheduleId};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
 use crate::schedule::{Firing, FiringOutcome, FiringState, NewSchedule, Schedule};
+use crate::unstarted::FailedStart;
 
 use super::request;
 
@@ -68,6 +69,7 @@ pub struct TakeFirings {
 }
 request!(TakeFirings => Vec<(Firing, Schedule)>);
 
+/// A firing that failed becomes a task that has failed with the reason, in the same transaction.
 #[derive(Clone, Debug)]
 pub struct SettleFiring {
     pub id: FiringId,
@@ -84,3 +86,8 @@ request!(ListFirings => Page<Firing>);
 #[derive(Clone, Debug)]
 pub struct NextScheduleAt;
 request!(NextScheduleAt => Option<Timestamp>);
+
+/// Schedules and webhooks of all users whose last start failed, by name.
+#[derive(Clone, Debug)]
+pub struct FailedStarts;
+request!(FailedStarts => Vec<FailedStart>);

@@ -4,6 +4,7 @@ use crate::clock::Timestamp;
 use crate::id::{DeliveryId, TaskId, WebhookId};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
+use crate::unstarted::Unstarted;
 use crate::webhook::{Delivery, NewDelivery, NewWebhook, Receipt, Webhook};
 
 use super::request;
@@ -65,11 +66,11 @@ pub struct TakeDeliveries {
 }
 request!(TakeDeliveries => Vec<(Delivery, String, Webhook)>);
 
-/// Notes the task that was started, or why none was. The payload is forgotten.
+/// Notes the task that was started, or makes one that has failed with the reason. The payload is forgotten.
 #[derive(Clone, Debug)]
 pub struct SettleDelivery {
     pub id: DeliveryId,
-    pub begun: Result<TaskId, String>,
+    pub begun: Result<TaskId, Box<Unstarted>>,
 }
 request!(SettleDelivery => ());
 
