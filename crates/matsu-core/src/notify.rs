@@ -153,12 +153,12 @@ pub enum NoticeOutcome {
     },
 }
 
-/// Notices that wait in a channel.
+/// A channel with notices that wait, or whose last message did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChannelState {
     pub channel: String,
     pub waiting: i64,
-    /// Why the last attempt failed, if it did.
+    /// Why the last message did not arrive; absent: it did, or there was none.
     pub last_error: Option<String>,
 }
 

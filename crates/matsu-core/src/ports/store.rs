@@ -166,6 +166,7 @@ pub trait Store:
     + Run<TakeNotices>
     + Run<SettleNotices>
     + Run<NextNoticeAt>
+    + Run<NoteChannel>
     + Run<ChannelStates>
     + Run<PutCodes>
     + Run<UseCode>

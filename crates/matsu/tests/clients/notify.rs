@@ -122,6 +122,37 @@ fn an_end_while_no_channel_can_be_reached_arrives_signed_although_the_daemon_was
     assert_eq!(second.header("webhook-signature"), signature);
 }
 
+/// What the doctor says about channels.
+fn doctored(home: &Home) -> Value {
+    let output = home.command(&["doctor", "--json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = report["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == "notify");
+    found.unwrap_or_else(|| panic!("{report}")).clone()
+}
+
+#[test]
+fn the_doctor_names_a_channel_whose_last_message_did_not_arrive_although_nothing_waits() {
+    let address = free_address();
+    let settings = format!("[notify.hook]\nkind = \"webhook\"\nurl = \"http://{address}/in\"\n");
+    let home = home_with(&settings);
+    let daemon = home.serve();
+    let task = start(&daemon, "script", "echo the result");
+    until("a try has failed", SOON, || (doctored(&home)["state"] == "problem").then_some(()));
+    // The result is read, so the notice is not needed any more.
+    until("its result is read", SOON, || {
+        let said = daemon.http().says("get_task_status", &json!({ "task_id": task, "timeout": 20 }));
+        (said["status"] == "completed").then_some(())
+    });
+    let found = until("nothing waits", SOON, || {
+        Some(doctored(&home)).filter(|found| !found["detail"].as_str().unwrap().contains("waiting"))
+    });
+    assert_eq!(found["state"], "problem", "{found}");
+    assert!(found["detail"].as_str().unwrap().starts_with("hook: the last message did not arrive, "), "{found}");
+    let _receiver = Receiver::at(address, vec![200]);
+    home.run(&["notify", "test"]);
+    assert_eq!(doctored(&home)["state"], "ok");
+}
+
 #[test]
 fn many_ends_at_once_are_few_messages_that_name_each_once() {
     let receiver = Receiver::at(free_address(), vec![200]);
@@ -206,6 +237,16 @@ fn a_section_that_is_wrong_is_named_with_what_is_expected() {
         let output = home.command(&["notify", "test"]).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && error.contains(why), "{section}: {error}");
+    }
+    // An address that cannot be one is refused by every command that reads the file, without what may be a secret.
+    for (url, shown) in [("notaurl", "\"notaurl\""), ("ftp://x/secret", "\"ftp:/…\""), ("https://", "\"https:/…\"")] {
+        let home = home_with(&format!("[notify.x]\nkind = \"webhook\"\nurl = \"{url}\"\n"));
+        for command in [&["tasks"][..], &["notify", "test"], &["serve"]] {
+            let output = home.command(command).output().unwrap();
+            let error = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!output.status.success() && error.contains("notify.x.url must be an address"), "{url}: {error}");
+            assert!(error.contains(&format!("got {shown}")) && !error.contains("secret"), "{url}: {error}");
+        }
     }
     let home = home_with("[notify.x]\nknid = \"desktop\"\n");
     let output = home.command(&["tasks"]).output().unwrap();

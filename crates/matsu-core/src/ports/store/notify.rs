@@ -53,7 +53,15 @@ request!(SettleNotices => ());
 pub struct NextNoticeAt(pub Vec<String>);
 request!(NextNoticeAt => Option<Timestamp>);
 
-/// Channels with notices that wait, by name.
+/// Notes what a message of a channel came to that is no notice: `None`, it arrived.
+#[derive(Clone, Debug)]
+pub struct NoteChannel {
+    pub channel: String,
+    pub error: Option<String>,
+}
+request!(NoteChannel => ());
+
+/// Channels with notices that wait or whose last message did not arrive, by name.
 #[derive(Clone, Debug)]
 pub struct ChannelStates;
 request!(ChannelStates => Vec<ChannelState>);
