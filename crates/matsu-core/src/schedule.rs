@@ -50,7 +50,7 @@ words! {
         Started = "started",
         /// The work of the time before was not over.
         Skipped = "skipped",
-        /// No daemon ran at that time, and the schedule does not catch up.
+        /// It was not fired in time, and is not made up for.
         Missed = "missed",
         /// The task could not be started.
         Failed = "failed",

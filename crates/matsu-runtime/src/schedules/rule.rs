@@ -32,6 +32,27 @@ pub fn next_after(rule: &Rule, after: Timestamp) -> Result<Option<Timestamp>, St
     }
 }
 
+/// The newest time that has come, of a schedule that was due at `first`.
+///
+/// # Errors
+/// The rule cannot be read; says what is expected.
+pub fn newest(rule: &Rule, first: Timestamp, now: Timestamp) -> Result<Timestamp, String> {
+    match rule {
+        Rule::Cron { expression, timezone } => {
+            let cron = cron(expression)?;
+            let until = jiff::Timestamp::from_millisecond(now.as_millis()).map_err(|error| error.to_string())?;
+            let last = cron.find_previous_occurrence(&until.to_zoned(zone(timezone)?), true).ok();
+            let last = last.map(|last| Timestamp::from_millis(last.timestamp().as_millisecond()));
+            Ok(last.filter(|last| *last <= now).map_or(first, |last| last.max(first)))
+        }
+        Rule::Every { seconds } => {
+            let step = (*seconds).max(SCHEDULE_GAP_MIN.as_secs());
+            Ok(first.plus(Duration::from_secs(now.since(first).as_secs() / step * step)))
+        }
+        Rule::At { .. } => Ok(first),
+    }
+}
+
 fn cron(expression: &str) -> Result<Cron, String> {
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     parser.parse(expression).map_err(|error| {
@@ -102,6 +123,27 @@ mod tests {
         let autumn = times(&half_past_two, "2026-10-24T12:00:00Z", 2);
         assert!(autumn[0].starts_with("2026-10-25T0"), "{autumn:?}");
         assert_eq!(autumn[1], "2026-10-26T01:30:00Z");
+    }
+
+    #[test]
+    fn of_the_times_that_passed_the_newest_counts() {
+        let now = at("2026-03-30T10:00:51Z");
+        let every_minute = berlin("* * * * *");
+        assert_eq!(newest(&every_minute, at("2025-01-01T00:00:00Z"), now), Ok(at("2026-03-30T10:00:00Z")));
+        assert_eq!(newest(&every_minute, at("2026-03-30T10:00:00Z"), now), Ok(at("2026-03-30T10:00:00Z")));
+        let on_time = at("2026-03-30T05:00:00Z");
+        assert_eq!(newest(&berlin("0 7 * * *"), on_time, on_time), Ok(on_time));
+        let yearly = at("2026-01-01T06:00:00Z");
+        assert_eq!(newest(&berlin("0 7 1 1 *"), yearly, now), Ok(yearly));
+        let hourly = Rule::Every { seconds: 3_600 };
+        assert_eq!(newest(&hourly, at("2026-03-30T06:30:00Z"), now), Ok(at("2026-03-30T09:30:00Z")));
+        assert_eq!(newest(&Rule::At { at: yearly }, yearly, now), Ok(yearly));
+        // The hour that is left out, and the one that comes twice: a look back finds what a look ahead names.
+        for (day, first) in [("2026-03-29T12:00:00Z", "2026-03-25T01:30:00Z"), ("2026-10-25T12:00:00Z", "2026-10-20T00:30:00Z")] {
+            let rule = berlin("30 2 * * *");
+            let ahead = times(&rule, first, 10).into_iter().rfind(|time| at(time) <= at(day)).unwrap();
+            assert_eq!(newest(&rule, at(first), at(day)), Ok(at(&ahead)), "{day}");
+        }
     }
 
     #[test]

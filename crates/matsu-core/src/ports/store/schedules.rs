@@ -49,11 +49,17 @@ pub struct DueSchedules {
 }
 request!(DueSchedules => Vec<Schedule>);
 
-/// Stores the firing of the time that was due and the next time, if no other node has. `false`: another has.
+/// Stores a firing and the next time, if no other node has. `false`: another has.
 #[derive(Clone, Debug)]
 pub struct FireSchedule {
     pub schedule: Schedule,
+    /// The newest time that has come.
+    pub due_at: Timestamp,
     pub state: FiringState,
+    /// Why nothing is started for it.
+    pub note: Option<String>,
+    /// Why nothing is started for the times before it, if the schedule was due earlier.
+    pub left_out: Option<String>,
     pub next_at: Option<Timestamp>,
     pub now: Timestamp,
 }

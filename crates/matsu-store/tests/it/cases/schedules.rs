@@ -12,7 +12,7 @@ use matsu_core::ports::store::{
     TakeNotices,
 };
 use matsu_core::principal::Principal;
-use matsu_core::schedule::{FiringOutcome, FiringState, NewSchedule, Overlap, Plan, Rule, Schedule};
+use matsu_core::schedule::{Firing, FiringOutcome, FiringState, NewSchedule, Overlap, Plan, Rule, Schedule};
 use matsu_core::task::TaskStatus;
 use matsu_core::unstarted::Unstarted;
 
@@ -34,6 +34,42 @@ async fn added(t: &TestStore, name: &str, next_at: Timestamp) -> Schedule {
     t.store.run(AddSchedule { new: new.clone(), now: t.now() }).await.unwrap()
 }
 
+/// At its time.
+fn fire(schedule: &Schedule, next_at: Option<Timestamp>, now: Timestamp) -> FireSchedule {
+    FireSchedule {
+        schedule: schedule.clone(),
+        due_at: schedule.next_at.unwrap(),
+        state: FiringState::Waiting,
+        note: None,
+        left_out: Some("too late".to_owned()),
+        next_at,
+        now,
+    }
+}
+
+pub async fn times_that_are_left_out_stand_in_the_history_with_the_reason(t: TestStore) {
+    let (first, now) = (t.now(), t.now().plus(MINUTE * 10));
+    let schedule = added(&t, "news", first).await;
+    let due_at = first.plus(MINUTE * 9);
+    assert!(t.store.run(FireSchedule { due_at, ..fire(&schedule, Some(now.plus(MINUTE)), now) }).await.unwrap());
+    let history = async || t.store.run(ListFirings(schedule.id.clone(), PageRequest::default())).await.unwrap().items;
+    let said = |firings: &[Firing]| {
+        firings.iter().map(|one| (one.due_at, one.state, one.note.clone().unwrap_or_default())).collect::<Vec<_>>()
+    };
+    let both = [(due_at, FiringState::Waiting, String::new()), (first, FiringState::Missed, "too late".to_owned())];
+    assert_eq!(said(&history().await), both);
+    let taken = t.store.run(TakeFirings { now, again_at: now.plus(MINUTE), rows_max: 10 }).await.unwrap();
+    assert_eq!(taken.iter().map(|(firing, _)| firing.due_at).collect::<Vec<_>>(), [due_at], "the newest alone is begun");
+    // One that is missed itself is begun by no node.
+    let schedule = added(&t, "late", first).await;
+    let missed = (FiringState::Missed, Some("does not catch up".to_owned()));
+    let fired = FireSchedule { state: missed.0, note: missed.1.clone(), left_out: None, ..fire(&schedule, None, now) };
+    assert!(t.store.run(fired).await.unwrap());
+    let firings = t.store.run(ListFirings(schedule.id.clone(), PageRequest::default())).await.unwrap().items;
+    assert_eq!(said(&firings), [(first, missed.0, missed.1.unwrap())]);
+    assert_eq!(t.store.run(TakeFirings { now, again_at: now, rows_max: 10 }).await.unwrap(), []);
+}
+
 pub async fn a_time_fires_once_over_all_nodes(t: TestStore) {
     let (now, later) = (t.now(), t.now().plus(MINUTE));
     let schedule = added(&t, "news", now).await;
@@ -41,13 +77,13 @@ pub async fn a_time_fires_once_over_all_nodes(t: TestStore) {
     assert_eq!(t.store.run(DueSchedules { now, rows_max: 10 }).await.unwrap(), [schedule.clone()]);
     assert!(
         t.store
-            .run(FireSchedule { schedule: schedule.clone(), state: FiringState::Waiting, next_at: Some(later), now })
+            .run(fire(&schedule, Some(later), now))
             .await
             .unwrap()
     );
     assert!(
         !t.store
-            .run(FireSchedule { schedule: schedule.clone(), state: FiringState::Waiting, next_at: Some(later), now })
+            .run(fire(&schedule, Some(later), now))
             .await
             .unwrap(),
         "the other node"
@@ -80,8 +116,7 @@ pub async fn a_start_that_failed_is_a_failed_task_that_its_owner_is_told_of(t: T
     let phone = ChannelRow { name: "phone".to_owned(), owner, events, reply_topic: "replies".to_owned() };
     t.store.run(PutChannels { channels: vec![phone], now }).await.unwrap();
     let schedule = added(&t, "news", now).await;
-    let fired = FireSchedule { schedule: schedule.clone(), state: FiringState::Waiting, next_at: Some(later), now };
-    t.store.run(fired).await.unwrap();
+    t.store.run(fire(&schedule, Some(later), now)).await.unwrap();
     let taken = t.store.run(TakeFirings { now, again_at: later, rows_max: 10 }).await.unwrap();
     assert_eq!(t.store.run(FailedStarts).await.unwrap(), [], "nothing has failed yet");
     let settle = SettleFiring { id: taken[0].0.id.clone(), outcome: FiringOutcome::Failed(unstarted(&t, "gone")) };
@@ -105,8 +140,7 @@ pub async fn a_start_that_failed_is_a_failed_task_that_its_owner_is_told_of(t: T
     assert_eq!(said, [("schedule", "news", "gone")]);
     // The next time starts.
     let schedule = t.store.run(ReadSchedule(Principal::local_user(), "news".to_owned())).await.unwrap();
-    let fired = FireSchedule { schedule, state: FiringState::Waiting, next_at: None, now: later };
-    t.store.run(fired).await.unwrap();
+    t.store.run(fire(&schedule, None, later)).await.unwrap();
     let taken = t.store.run(TakeFirings { now: later, again_at: later, rows_max: 10 }).await.unwrap();
     let outcome = FiringOutcome::Started(TaskId::from_text("task_2"));
     t.store.run(SettleFiring { id: taken[0].0.id.clone(), outcome }).await.unwrap();
@@ -117,7 +151,7 @@ pub async fn a_firing_of_a_node_that_died_is_taken_again_and_settled_once(t: Tes
     let (now, later) = (t.now(), t.now().plus(MINUTE));
     let schedule = added(&t, "news", now).await;
     t.store
-        .run(FireSchedule { schedule: schedule.clone(), state: FiringState::Waiting, next_at: None, now })
+        .run(fire(&schedule, None, now))
         .await
         .unwrap();
     let taken = t.store.run(TakeFirings { now, again_at: later, rows_max: 10 }).await.unwrap();

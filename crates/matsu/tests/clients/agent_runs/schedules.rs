@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use matsu_core::clock::Clock;
+use matsu_core::clock::{Clock, Timestamp};
 use serde_json::{Value, json};
 
 use super::terminal::{Watching, lines_of};
@@ -70,6 +70,52 @@ fn a_time_that_passes_without_a_daemon_is_made_up_for_once() {
     assert_eq!(end["status"], "completed", "{end}");
     let paused: Value = bench.home.run(&["schedule", "history", "paused"]);
     assert_eq!(paused["items"].as_array().unwrap().len(), 0, "{paused}");
+}
+
+/// As if the machine had slept for so many minutes longer than it did.
+fn put_back(bench: &Bench, minutes: i64) {
+    let store = rusqlite::Connection::open(bench.home.data_dir().join("matsu.db")).unwrap();
+    store.execute("UPDATE schedules SET next_at = next_at - ?1", [minutes * 60_000]).unwrap();
+}
+
+#[test]
+fn of_several_missed_times_the_newest_counts_and_the_others_stand_in_the_history() {
+    let bench = Bench::new();
+    let add = |name: &str, more: &[&str]| {
+        let wish = ["schedule", "add", "--every", "1h", "--name", name];
+        bench.home.run(&[&wish[..], more, &["run", "script", "echo hourly"]].concat());
+    };
+    add("caught up", &[]);
+    add("left out", &["--no-catch-up"]);
+    let wish = ["schedule", "add", "* * * * *", "--name", "minutes", "--no-catch-up", "run", "script", "echo minutes"];
+    bench.home.run(&wish);
+    std::fs::write(bench.home.data_dir().join("stopped"), "").unwrap();
+    kill(bench.home.relayed().0);
+    put_back(&bench, 150);
+    let began = Clock::system().now();
+    let _client = bench.client();
+    let due = |firing: &Value| Timestamp::parse(firing["due_at"].as_str().unwrap()).unwrap();
+    let minutes_ago = |firing: &Value| began.since(due(firing)).as_secs() / 60;
+    let caught_up = history(&bench, "caught up");
+    assert_eq!((caught_up.len(), &caught_up[0]["state"]), (2, &json!("started")), "{caught_up:?}");
+    assert!((29..=31).contains(&minutes_ago(&caught_up[0])), "the newest: {caught_up:?}");
+    let left_out = history(&bench, "left out");
+    let states = left_out.iter().map(|firing| firing["state"].as_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(states, ["missed", "missed"], "{left_out:?}");
+    let note = |firing: &Value| firing["note"].as_str().unwrap_or_default().to_owned();
+    assert!(note(&left_out[0]).contains("does not make up for missed times"), "{left_out:?}");
+    for earlier in [&caught_up[1], &left_out[1]] {
+        assert_eq!(earlier["state"], "missed", "{earlier}");
+        assert!(note(earlier).contains("only the newest counts"), "{earlier}");
+        assert!((89..=91).contains(&minutes_ago(earlier)), "{earlier}");
+    }
+    // The newest of these was less than a minute ago, which is in time.
+    let minutes = history(&bench, "minutes");
+    let is_earlier = |firing: &&Value| minutes_ago(firing) > 100;
+    let earlier = minutes.iter().find(is_earlier).unwrap_or_else(|| panic!("{minutes:?}"));
+    assert!(earlier["state"] == "missed" && note(earlier).contains("only the newest counts"), "{minutes:?}");
+    let newest = minutes.iter().rfind(|firing| !is_earlier(firing)).unwrap_or_else(|| panic!("{minutes:?}"));
+    assert_eq!(newest["state"], "started", "{minutes:?}");
 }
 
 #[test]
