@@ -122,6 +122,8 @@ pub struct NoticeRow {
     pub key: String,
     /// Times it was tried before.
     pub attempts: u32,
+    /// The id of the message about several notices that it was tried with.
+    pub bundle: Option<String>,
     pub created_at: Timestamp,
 }
 

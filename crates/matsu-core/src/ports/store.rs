@@ -164,6 +164,7 @@ pub trait Store:
     + Run<PutChannels>
     + Run<AddNotice>
     + Run<TakeNotices>
+    + Run<BundleNotices>
     + Run<SettleNotices>
     + Run<NextNoticeAt>
     + Run<NoteChannel>

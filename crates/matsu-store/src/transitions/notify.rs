@@ -6,7 +6,7 @@ use matsu_core::id::{NoticeId, TaskId};
 use matsu_core::limits::NOTICE_QUIET;
 use matsu_core::notify::{ChannelState, NoticeEvent, NoticeOutcome, NoticeRow};
 use matsu_core::ports::store::{
-    AddNotice, ChannelStates, NextNoticeAt, NoteChannel, PutChannels, ReadTask, SettleNotices, StoreError,
+    AddNotice, BundleNotices, ChannelStates, NextNoticeAt, NoteChannel, PutChannels, ReadTask, SettleNotices, StoreError,
     SweepNotices, TakeNotices, TaskLookup,
 };
 use matsu_core::task::Task;
@@ -27,14 +27,18 @@ const PUT_CHANNEL: Sql = Sql::both(
 );
 /// Rows that another node takes at this moment are skipped.
 const DUE: Sql = Sql::each(
-    "SELECT id, channel, event, task_id, key, attempts, created_at FROM outbox \
+    "SELECT id, channel, event, task_id, key, attempts, bundle, created_at FROM outbox \
      WHERE channel = $1 AND due_at <= $2 ORDER BY due_at, seq LIMIT $3",
-    "SELECT id, channel, event, task_id, key, attempts, created_at FROM outbox \
+    "SELECT id, channel, event, task_id, key, attempts, bundle, created_at FROM outbox \
      WHERE channel = $1 AND due_at <= $2 ORDER BY due_at, seq LIMIT $3 FOR UPDATE SKIP LOCKED",
 );
 const TAKE: Sql = Sql::each(
     "UPDATE outbox SET due_at = $2, attempts = attempts + 1 WHERE id = $1",
     "UPDATE outbox SET due_at = $2, attempts = attempts + 1 WHERE id = ANY($1)",
+);
+const BUNDLE: Sql = Sql::each(
+    "UPDATE outbox SET bundle = $2 WHERE id = $1 AND due_at IS NOT NULL",
+    "UPDATE outbox SET bundle = $2 WHERE id = ANY($1) AND due_at IS NOT NULL",
 );
 const SETTLE: Sql = Sql::each(
     "UPDATE outbox SET due_at = CAST($2 AS BIGINT), last_error = CAST($3 AS TEXT), settled_at = CAST($4 AS BIGINT) \
@@ -133,8 +137,16 @@ fn notice(row: &Row) -> Result<NoticeRow, StoreError> {
         task_id: TaskId::from_text(c.text()?),
         key: c.text()?,
         attempts: c.count()?,
+        bundle: c.opt_text()?,
         created_at: c.time()?,
     })
+}
+
+impl Transition for BundleNotices {
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let ids: Vec<&str> = self.ids.iter().map(NoticeId::as_str).collect();
+        tx.run_of(&BUNDLE, &ids, params![&self.bundle]).await.map(drop)
+    }
 }
 
 impl Transition for SettleNotices {

@@ -222,6 +222,7 @@ on_every_backend! {
     notify {
         an_end_and_a_question_make_a_notice_for_each_channel_that_wants_it,
         a_notice_is_taken_by_one_node_and_comes_again_if_that_node_dies,
+        notices_that_were_tried_as_one_message_stay_that_message,
         a_code_is_used_once_in_its_channel_and_one_node_reads_answers,
     }
     push {

@@ -221,6 +221,47 @@ fn two_daemons_on_one_store_send_each_notice_once() {
 }
 
 #[test]
+fn a_message_about_many_ends_keeps_its_id_when_it_is_sent_again() {
+    let mut is_first = true;
+    let refuse_first_bundle = move |got: &receiver::Got| {
+        let is_refused = is_first && got.body.contains("Matsu: ");
+        is_first &= !is_refused;
+        if is_refused { 503 } else { 200 }
+    };
+    let receiver = Receiver::answering(free_address(), refuse_first_bundle, |_| Some(String::new()));
+    let home = home_with(&format!(
+        "[slots]\nagent_cli = 12\n[notify.hook]\nkind = \"webhook\"\nurl = \"http://{}\"\n",
+        receiver.address
+    ));
+    let daemon = home.serve();
+    let may_end = home.signal("may_end");
+    let script = format!("until [ -e {} ]; do sleep 0.05; done", may_end.display());
+    for _ in 0..12 {
+        start(&daemon, "script", &script);
+    }
+    std::fs::write(may_end, "").unwrap();
+    let title = |got: &receiver::Got| got.json()["data"]["title"].as_str().unwrap().to_owned();
+    let is_bundle = |got: &receiver::Got| title(got).starts_with("Matsu: ");
+    let refused = std::iter::repeat_with(|| receiver.next(SOON)).find(is_bundle).unwrap();
+    // More ends while it waits are a message of their own, so they change nothing about it.
+    let later = start(&daemon, "script", "echo later");
+    let mut others = Vec::new();
+    let again = loop {
+        let got = receiver.next(SOON);
+        if got.header("webhook-id") == refused.header("webhook-id") {
+            break got;
+        }
+        others.push(got);
+    };
+    assert_eq!(title(&again), title(&refused), "the same tasks");
+    while !others.iter().any(|got| got.json()["data"]["task_id"] == later.as_str() || is_bundle(got)) {
+        others.push(receiver.next(SOON));
+    }
+    let ids: std::collections::HashSet<&str> = others.iter().map(|got| got.header("webhook-id")).collect();
+    assert!(ids.len() == others.len() && !ids.contains(again.header("webhook-id")), "{others:?}");
+}
+
+#[test]
 fn a_section_that_is_wrong_is_named_with_what_is_expected() {
     for (section, why) in [
         ("kind = \"pigeon\"", "command, desktop, webhook, ntfy, telegram or push"),

@@ -38,6 +38,14 @@ pub struct TakeNotices {
 }
 request!(TakeNotices => Vec<NoticeRow>);
 
+/// From now on these notices are one message with this id, however often it is tried.
+#[derive(Clone, Debug)]
+pub struct BundleNotices {
+    pub ids: Vec<NoticeId>,
+    pub bundle: String,
+}
+request!(BundleNotices => ());
+
 /// Notes what came of notices of one channel.
 #[derive(Clone, Debug)]
 pub struct SettleNotices {

@@ -7,7 +7,7 @@ use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::NOTICE_QUIET;
 use matsu_core::notify::{AnswerCode, ChannelRow, ChannelState, CodeUse, NoticeEvent, NoticeOutcome};
 use matsu_core::ports::store::{
-    AnswerQuestion, ChannelStates, LeaseReplies, NextNoticeAt, NoteChannel, ParkForInput, PutChannels, PutCodes, ResumeFromInput,
+    AnswerQuestion, BundleNotices, ChannelStates, LeaseReplies, NextNoticeAt, NoteChannel, ParkForInput, PutChannels, PutCodes, ResumeFromInput,
     SetReplyPosition, SettleNotices, SweepNotices, TakeNotices, UseCode,
 };
 use matsu_core::principal::Principal;
@@ -162,6 +162,29 @@ pub async fn a_notice_is_taken_by_one_node_and_comes_again_if_that_node_dies(t: 
     t.store.run(PutChannels { channels: vec![channel("phone", "local", NoticeEvent::ALL)], now: later }).await.unwrap();
     assert_eq!(t.store.run(SweepNotices { unused_since: later, rows_max: 10 }).await.unwrap(), 0, "not yet");
     assert_eq!(t.store.run(SweepNotices { unused_since: later.plus(MINUTE), rows_max: 10 }).await.unwrap(), 3);
+}
+
+pub async fn notices_that_were_tried_as_one_message_stay_that_message(t: TestStore) {
+    let now = t.now();
+    t.store.run(PutChannels { channels: vec![channel("phone", "local", NoticeEvent::ALL)], now }).await.unwrap();
+    for _ in 0..2 {
+        ended(&t).await;
+    }
+    let (due, phone) = (now.plus(MINUTE), names(&["phone"]));
+    let take = async || {
+        let request = TakeNotices { channels: phone.clone(), now: due, again_at: due, rows_max: 10 };
+        t.store.run(request).await.unwrap()
+    };
+    let first = take().await;
+    assert_eq!(first.iter().map(|one| one.bundle.as_deref()).collect::<Vec<_>>(), [None, None]);
+    let ids: Vec<_> = first.iter().map(|one| one.id.clone()).collect();
+    t.store.run(BundleNotices { ids: ids.clone(), bundle: "b.2".to_owned() }).await.unwrap();
+    // The sender died before it could say what came of it, and another task ended meanwhile.
+    ended(&t).await;
+    let again = take().await;
+    let said = again.iter().map(|one| one.bundle.as_deref()).collect::<Vec<_>>();
+    assert_eq!(said, [Some("b.2"), Some("b.2"), None]);
+    assert_eq!(again[..2].iter().map(|one| one.id.clone()).collect::<Vec<_>>(), ids);
 }
 
 pub async fn a_code_is_used_once_in_its_channel_and_one_node_reads_answers(t: TestStore) {
