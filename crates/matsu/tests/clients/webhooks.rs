@@ -304,6 +304,28 @@ fn a_webhook_of_a_removed_user_is_paused() {
 }
 
 #[test]
+fn removing_a_webhook_says_how_many_deliveries_are_dropped() {
+    let home = home();
+    let daemon = home.serve();
+    let sender = add(&home, &daemon, "triage", &["--github"]);
+    for number in 0..3 {
+        let body = format!("{{\"issue\":{{\"title\":\"{number}\"}}}}");
+        assert_eq!(sender.github(&format!("d-{number}"), "issues", body.as_bytes()).status, 202);
+    }
+    // One is started at once, the others a minute apart.
+    until("the first is started", SOON, || {
+        sender.history(&home).iter().any(|delivery| delivery["state"] == "started").then_some(())
+    });
+    let output = home.command(&["webhook", "remove", "triage"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(said, "triage is removed; 2 deliveries that waited for their start are dropped\n");
+    let empty = add(&home, &daemon, "empty", &["--github"]);
+    assert_eq!(home.run(&["webhook", "remove", &empty.name])["dropped"], 0);
+    let tasks = daemon.http().rest("GET", "/tasks", &Value::Null).json();
+    assert_eq!(tasks["items"].as_array().unwrap().len(), 1, "the task that was started stays: {tasks}");
+}
+
+#[test]
 fn a_delivery_whose_run_cannot_start_is_a_failed_task_with_the_reason() {
     let home = home();
     let daemon = home.serve();

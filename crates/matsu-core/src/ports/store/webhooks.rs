@@ -5,7 +5,7 @@ use crate::id::{DeliveryId, TaskId, WebhookId};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
 use crate::unstarted::Unstarted;
-use crate::webhook::{Delivery, NewDelivery, NewWebhook, Receipt, Webhook};
+use crate::webhook::{Delivery, NewDelivery, NewWebhook, Receipt, RemovedWebhook, Webhook};
 
 use super::request;
 
@@ -37,10 +37,10 @@ request!(ListWebhooks => Page<Webhook>);
 pub struct PauseWebhook(pub WebhookId, pub Option<String>);
 request!(PauseWebhook => ());
 
-/// With its deliveries. Tasks stay.
+/// With its deliveries; those that wait for their start are dropped. Tasks stay.
 #[derive(Clone, Debug)]
 pub struct RemoveWebhook(pub Principal, pub String);
-request!(RemoveWebhook => Webhook);
+request!(RemoveWebhook => RemovedWebhook);
 
 /// Whether there is one that takes deliveries.
 #[derive(Clone, Debug)]

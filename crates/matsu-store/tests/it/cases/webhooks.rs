@@ -123,7 +123,8 @@ pub async fn webhooks_are_their_owners_and_found_by_name(t: TestStore) {
     t.store.run(PauseWebhook(webhook.id.clone(), Some("paused by its owner".to_owned()))).await.unwrap();
     assert_eq!(t.store.run(TakeDeliveries { now, again_at: now, rows_max: 10 }).await.unwrap(), [], "it is paused");
     assert!(!t.store.run(HasWebhooks).await.unwrap());
-    t.store.run(RemoveWebhook(owner.clone(), "triage".to_owned())).await.unwrap();
+    let removed = t.store.run(RemoveWebhook(owner.clone(), "triage".to_owned())).await.unwrap();
+    assert_eq!((&removed.webhook.id, removed.dropped), (&webhook.id, 1), "one was taken and not started");
     assert_eq!(t.store.run(ListWebhooks(owner.clone(), PageRequest::default())).await.unwrap().items, []);
     assert_eq!(t.store.run(NextDeliveryAt).await.unwrap(), None, "its deliveries are gone");
 }
