@@ -49,8 +49,7 @@ impl Schedules<'_> {
             return Err(TaskError::Invalid("the name of a schedule must have 1 to 64 bytes".to_owned()));
         }
         let now = self.runtime.clock().now();
-        let next_at = rule::next_after(&wish.rule, now).map_err(TaskError::Invalid)?;
-        let next_at = next_at.ok_or_else(|| TaskError::Invalid("this schedule would never fire".to_owned()))?;
+        let next_at = rule::first_after(&wish.rule, now).map_err(TaskError::Invalid)?;
         let plan = checked(self.runtime, owner, wish.directory.as_deref(), wish.plan).await?;
         let have =
             self.runtime.store().run(ListSchedules(owner.clone(), PageRequest::new(None, Some(SCHEDULES_MAX)))).await?;
@@ -77,8 +76,8 @@ impl Schedules<'_> {
         let (paused, next_at) = if is_paused {
             (Some("paused by its owner"), found.next_at)
         } else {
-            let next = rule::next_after(&found.rule, self.runtime.clock().now()).map_err(TaskError::Invalid)?;
-            (None, Some(next.ok_or_else(|| TaskError::Invalid("this schedule would never fire again".to_owned()))?))
+            let next = rule::first_after(&found.rule, self.runtime.clock().now()).map_err(TaskError::Invalid)?;
+            (None, Some(next))
         };
         self.runtime
             .store()

@@ -10,6 +10,8 @@ use matsu_core::clock::Timestamp;
 use matsu_core::limits::SCHEDULE_GAP_MIN;
 use matsu_core::schedule::Rule;
 
+const HOUR: Duration = Duration::from_secs(3_600);
+
 /// The first time after this one; `None`: never again.
 ///
 /// # Errors
@@ -30,6 +32,25 @@ pub fn next_after(rule: &Rule, after: Timestamp) -> Result<Option<Timestamp>, St
         Rule::Every { seconds } => Ok(Some(after.plus(Duration::from_secs(*seconds)))),
         Rule::At { at } => Ok(Some(*at).filter(|at| *at > after)),
     }
+}
+
+/// The first time after this one, for a schedule that is to fire at least once.
+///
+/// # Errors
+/// The rule cannot be read, or there is no such time.
+pub fn first_after(rule: &Rule, now: Timestamp) -> Result<Timestamp, String> {
+    next_after(rule, now)?.ok_or_else(|| match rule {
+        Rule::Cron { expression, .. } => {
+            format!("the cron expression {expression:?} would never fire: no date matches it; correct its day or month")
+        }
+        Rule::At { at } => {
+            format!(
+                "the time {at} has passed, it is {now} now; name a time that is to come, such as {}",
+                now.plus(HOUR)
+            )
+        }
+        Rule::Every { .. } => "the schedule would never fire".to_owned(),
+    })
 }
 
 /// The newest time that has come, of a schedule that was due at `first`.

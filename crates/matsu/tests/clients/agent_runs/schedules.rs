@@ -131,6 +131,9 @@ fn what_cannot_be_scheduled_is_refused_with_what_is_expected() {
     refused(&["--every", "10s", "run", "script", "true"], "at least 60");
     refused(&["--tz", "Mars/Base", "0 7 * * *", "run", "script", "true"], "Europe/Berlin");
     refused(&["--at", "tomorrow", "run", "script", "true"], "2030-01-31");
+    let past = ["--tz", "Europe/Berlin", "--at", "2020-01-31 07:00", "run", "script", "true"];
+    refused(&past, "the time 2020-01-31T06:00:00Z has passed, it is ");
+    refused(&past, "name a time that is to come, such as ");
     refused(&["0 7 * * *", "run", "script", "true", "--mode", "everything"], "mode");
 }
 

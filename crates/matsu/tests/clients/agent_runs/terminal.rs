@@ -276,6 +276,16 @@ impl Drop for Watching {
 }
 
 #[test]
+fn an_empty_id_of_a_task_is_refused_with_where_ids_are_listed() {
+    let bench = Bench::new();
+    for command in ["result", "status", "logs", "answer", "stop", "retry", "apply", "diff", "merge"] {
+        let ran = bench.run(&[command, ""]);
+        assert!(ran.code == 2 && ran.err.contains("the id of the task is empty"), "{command}: {ran:?}");
+        assert!(ran.err.contains("see `matsu tasks`"), "{command}: {ran:?}");
+    }
+}
+
+#[test]
 fn a_watch_prints_one_line_per_piece_of_news_and_outlives_the_daemon() {
     let bench = Bench::new();
     let mut watching = Watching(bench.shell(&["watch", "--lines"]).stdout(Stdio::piped()).spawn().unwrap());
