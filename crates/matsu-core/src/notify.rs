@@ -91,7 +91,7 @@ impl NoticeRules {
             |listed: &[String], of: &[String]| listed.is_empty() || of.iter().any(|one| listed.contains(one));
         let end = task.finished_at.unwrap_or(task.updated_at);
         let is_end = matches!(event, NoticeEvent::Done | NoticeEvent::Failed);
-        // What could not start took no time; its owner is told all the same.
+        // What could not start took no time, and is reported all the same.
         let is_long = !is_end || task.is_unstarted() || end.since(task.created_at).as_secs() >= self.min_seconds;
         (self.events.contains(&event) || cause.is_some_and(|cause| self.events.contains(&cause)))
             && self.owner == task.owner

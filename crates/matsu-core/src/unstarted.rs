@@ -1,5 +1,5 @@
 //! Work that should have started by itself and could not. It becomes a task that has failed with the reason, so that its
-//! owner hears of it in every way in which the end of a task is told.
+//! owner hears of it in every way in which the end of a task is reported.
 
 use serde_json::json;
 

@@ -113,6 +113,7 @@ pub(crate) async fn checked_run(
     arguments.entry("mode").or_insert_with(|| "read-only".into());
     arguments.insert("run_async".to_owned(), true.into());
     check_against("use_agent", &arguments)?;
+    check_folder(directory)?;
     let cx = start::context(runtime, owner, directory).await?;
     check_run(&cx, Value::Object(arguments.clone())).await.map_err(refused)?;
     Ok(arguments)
@@ -127,11 +128,16 @@ async fn checked(runtime: &Runtime, owner: &Principal, directory: Option<&str>, 
                 return Err(TaskError::Invalid("research needs at least one search".to_owned()));
             }
             check_against("create_task", &task)?;
+            check_folder(directory)?;
             let cx = start::context(runtime, owner, directory).await?;
             check_research(&cx, Value::Object(task.clone())).map_err(refused)?;
             Ok(Plan::Research { task, searches })
         }
     }
+}
+
+fn check_folder(directory: Option<&str>) -> Result<(), TaskError> {
+    start::check_folder(directory).map_err(|refused| TaskError::Invalid(refused.why))
 }
 
 /// The refusal of a tool, with its code.

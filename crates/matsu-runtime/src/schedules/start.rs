@@ -1,6 +1,6 @@
 //! Starts work without a person: as the owner of a schedule or a webhook, by the tools that a client calls.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -28,21 +28,37 @@ pub async fn has_owner(runtime: &Runtime, owner: &Principal) -> Result<bool, Tas
 /// What came of a time. The id of the firing is the idempotency key, so a second try finds the task of the first.
 pub async fn start(runtime: &Runtime, schedule: &Schedule, firing: &Firing) -> Result<FiringOutcome, TaskError> {
     let cx = context(runtime, &schedule.owner, schedule.directory.as_deref()).await?;
-    let begun = match &schedule.plan {
-        Plan::Run(arguments) => call(&cx, "use_agent", with_key(arguments, firing.id.as_str())).await,
-        Plan::Research { task, searches } => match call(&cx, "create_task", with_key(task, firing.id.as_str())).await {
-            Ok(task) => {
-                let queued = [("task_id", json!(task)), ("queries", json!(searches))];
-                let queued = queued.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
-                call(&cx, "queue_searches", queued).await.map(|_| task)
-            }
-            refused => refused,
-        },
-    };
-    Ok(match begun {
+    Ok(match begin(&cx, schedule, firing).await {
         Ok(task) => FiringOutcome::Started(task),
         Err(refused) => FiringOutcome::Failed(Box::new(unstarted(runtime, &Source::of_schedule(schedule), refused))),
     })
+}
+
+async fn begin(cx: &ToolContext, schedule: &Schedule, firing: &Firing) -> Result<TaskId, Refused> {
+    check_folder(schedule.directory.as_deref())?;
+    match &schedule.plan {
+        Plan::Run(arguments) => call(cx, "use_agent", with_key(arguments, firing.id.as_str())).await,
+        Plan::Research { task, searches } => {
+            let task = call(cx, "create_task", with_key(task, firing.id.as_str())).await?;
+            let queued = [("task_id", json!(task)), ("queries", json!(searches))];
+            let queued = queued.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+            call(cx, "queue_searches", queued).await.map(|_| task)
+        }
+    }
+}
+
+/// Work for a folder that is gone is not done in another one.
+///
+/// # Errors
+/// It is not there.
+pub fn check_folder(directory: Option<&str>) -> Result<(), Refused> {
+    match directory {
+        Some(folder) if !Path::new(folder).is_dir() => {
+            let why = format!("the folder {folder} is not there; make it, or name another one");
+            Err(Refused { code: ErrorCode::InvalidParams.as_str().to_owned(), why })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What starts work by itself.
@@ -105,6 +121,9 @@ pub async fn start_run(
     arguments: &Map<String, Value>,
     key: &str,
 ) -> Result<Result<TaskId, Refused>, TaskError> {
+    if let Err(refused) = check_folder(directory) {
+        return Ok(Err(refused));
+    }
     let cx = context(runtime, owner, directory).await?;
     Ok(call(&cx, "use_agent", with_key(arguments, key)).await)
 }

@@ -6,8 +6,8 @@ use matsu_core::id::{NoticeId, TaskId};
 use matsu_core::limits::NOTICE_QUIET;
 use matsu_core::notify::{ChannelState, NoticeEvent, NoticeOutcome, NoticeRow};
 use matsu_core::ports::store::{
-    AddNotice, BundleNotices, ChannelStates, NextNoticeAt, NoteChannel, PutChannels, ReadTask, SettleNotices, StoreError,
-    SweepNotices, TakeNotices, TaskLookup,
+    AddNotice, BundleNotices, ChannelStates, NextNoticeAt, NoteChannel, PutChannels, ReadTask, SettleNotices,
+    StoreError, SweepNotices, TakeNotices, TaskLookup,
 };
 use matsu_core::task::Task;
 

@@ -236,7 +236,7 @@ on_every_backend! {
     schedules {
         a_time_fires_once_over_all_nodes,
         times_that_are_left_out_stand_in_the_history_with_the_reason,
-        a_start_that_failed_is_a_failed_task_that_its_owner_is_told_of,
+        a_start_that_failed_is_a_failed_task_with_a_notice,
         a_firing_of_a_node_that_died_is_taken_again_and_settled_once,
         schedules_are_their_owners_and_found_by_name,
     }

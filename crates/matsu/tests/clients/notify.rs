@@ -280,7 +280,8 @@ fn a_section_that_is_wrong_is_named_with_what_is_expected() {
         assert!(!output.status.success() && error.contains(why), "{section}: {error}");
     }
     // An address that cannot be one is refused by every command that reads the file, without what may be a secret.
-    for (url, shown) in [("notaurl", "\"notaurl\""), ("ftp://x/secret", "\"ftp:/…\""), ("https://", "\"https:/…\"")] {
+    for (url, shown) in [("notaurl", "\"notaurl\""), ("ftp://x/secret", "\"ftp:/…\""), ("https://", "\"https:/…\"")]
+    {
         let home = home_with(&format!("[notify.x]\nkind = \"webhook\"\nurl = \"{url}\"\n"));
         for command in [&["tasks"][..], &["notify", "test"], &["serve"]] {
             let output = home.command(command).output().unwrap();

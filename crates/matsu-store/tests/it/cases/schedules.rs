@@ -59,7 +59,11 @@ pub async fn times_that_are_left_out_stand_in_the_history_with_the_reason(t: Tes
     let both = [(due_at, FiringState::Waiting, String::new()), (first, FiringState::Missed, "too late".to_owned())];
     assert_eq!(said(&history().await), both);
     let taken = t.store.run(TakeFirings { now, again_at: now.plus(MINUTE), rows_max: 10 }).await.unwrap();
-    assert_eq!(taken.iter().map(|(firing, _)| firing.due_at).collect::<Vec<_>>(), [due_at], "the newest alone is begun");
+    assert_eq!(
+        taken.iter().map(|(firing, _)| firing.due_at).collect::<Vec<_>>(),
+        [due_at],
+        "the newest alone is begun"
+    );
     // One that is missed itself is begun by no node.
     let schedule = added(&t, "late", first).await;
     let missed = (FiringState::Missed, Some("does not catch up".to_owned()));
@@ -75,19 +79,8 @@ pub async fn a_time_fires_once_over_all_nodes(t: TestStore) {
     let schedule = added(&t, "news", now).await;
     assert_eq!(t.store.run(NextScheduleAt).await.unwrap(), Some(now));
     assert_eq!(t.store.run(DueSchedules { now, rows_max: 10 }).await.unwrap(), [schedule.clone()]);
-    assert!(
-        t.store
-            .run(fire(&schedule, Some(later), now))
-            .await
-            .unwrap()
-    );
-    assert!(
-        !t.store
-            .run(fire(&schedule, Some(later), now))
-            .await
-            .unwrap(),
-        "the other node"
-    );
+    assert!(t.store.run(fire(&schedule, Some(later), now)).await.unwrap());
+    assert!(!t.store.run(fire(&schedule, Some(later), now)).await.unwrap(), "the other node");
     assert_eq!(t.store.run(DueSchedules { now, rows_max: 10 }).await.unwrap(), []);
     let firings = t.store.run(ListFirings(schedule.id.clone(), PageRequest::default())).await.unwrap().items;
     assert_eq!(firings.len(), 1);
@@ -109,7 +102,7 @@ pub fn unstarted(t: &TestStore, why: &str) -> Box<Unstarted> {
     })
 }
 
-pub async fn a_start_that_failed_is_a_failed_task_that_its_owner_is_told_of(t: TestStore) {
+pub async fn a_start_that_failed_is_a_failed_task_with_a_notice(t: TestStore) {
     let (now, later) = (t.now(), t.now().plus(MINUTE));
     let owner = Principal::local_user();
     let events = vec![NoticeEvent::Failed];
@@ -150,10 +143,7 @@ pub async fn a_start_that_failed_is_a_failed_task_that_its_owner_is_told_of(t: T
 pub async fn a_firing_of_a_node_that_died_is_taken_again_and_settled_once(t: TestStore) {
     let (now, later) = (t.now(), t.now().plus(MINUTE));
     let schedule = added(&t, "news", now).await;
-    t.store
-        .run(fire(&schedule, None, now))
-        .await
-        .unwrap();
+    t.store.run(fire(&schedule, None, now)).await.unwrap();
     let taken = t.store.run(TakeFirings { now, again_at: later, rows_max: 10 }).await.unwrap();
     assert_eq!((taken.len(), &taken[0].1.id), (1, &schedule.id));
     assert_eq!(t.store.run(TakeFirings { now, again_at: later, rows_max: 10 }).await.unwrap(), [], "it is taken");

@@ -155,7 +155,7 @@ fn an_agent_or_a_mode_that_cannot_be_used_is_refused_when_the_schedule_is_added(
 }
 
 #[test]
-fn a_start_that_fails_is_told_to_the_owner_in_every_way() {
+fn a_start_that_fails_is_reported_to_the_owner_in_every_way() {
     let folder = tempfile::tempdir().unwrap();
     let notices = folder.path().join("notices");
     let bench = Bench::with(&format!(
