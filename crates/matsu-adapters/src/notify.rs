@@ -59,6 +59,12 @@ pub struct ChannelConfig {
     pub rules: NoticeRules,
 }
 
+/// Whether messages can be sent there: an address with `http` or `https` and a host.
+#[must_use]
+pub fn is_address(url: &str) -> bool {
+    reqwest::Url::parse(url).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
+}
+
 /// Opens a channel. The store is where browsers have subscribed.
 ///
 /// # Errors

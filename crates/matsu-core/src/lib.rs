@@ -36,6 +36,7 @@ pub mod slot;
 pub mod task;
 pub mod token;
 pub mod transcript;
+pub mod unstarted;
 pub mod usage;
 pub mod wake;
 pub mod webhook;

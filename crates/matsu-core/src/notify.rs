@@ -91,7 +91,8 @@ impl NoticeRules {
             |listed: &[String], of: &[String]| listed.is_empty() || of.iter().any(|one| listed.contains(one));
         let end = task.finished_at.unwrap_or(task.updated_at);
         let is_end = matches!(event, NoticeEvent::Done | NoticeEvent::Failed);
-        let is_long = !is_end || end.since(task.created_at).as_secs() >= self.min_seconds;
+        // What could not start took no time, and is reported all the same.
+        let is_long = !is_end || task.is_unstarted() || end.since(task.created_at).as_secs() >= self.min_seconds;
         (self.events.contains(&event) || cause.is_some_and(|cause| self.events.contains(&cause)))
             && self.owner == task.owner
             && is_listed(&self.agents, &task.agents())
@@ -121,6 +122,8 @@ pub struct NoticeRow {
     pub key: String,
     /// Times it was tried before.
     pub attempts: u32,
+    /// The id of the message about several notices that it was tried with.
+    pub bundle: Option<String>,
     pub created_at: Timestamp,
 }
 
@@ -152,12 +155,12 @@ pub enum NoticeOutcome {
     },
 }
 
-/// Notices that wait in a channel.
+/// A channel with notices that wait, or whose last message did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChannelState {
     pub channel: String,
     pub waiting: i64,
-    /// Why the last attempt failed, if it did.
+    /// Why the last message did not arrive; absent: it did, or there was none.
     pub last_error: Option<String>,
 }
 

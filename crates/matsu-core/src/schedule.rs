@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::clock::Timestamp;
 use crate::id::{FiringId, ScheduleId, TaskId};
 use crate::principal::Principal;
+use crate::unstarted::Unstarted;
 use crate::words::words;
 
 /// When a schedule fires.
@@ -49,7 +50,7 @@ words! {
         Started = "started",
         /// The work of the time before was not over.
         Skipped = "skipped",
-        /// No daemon ran at that time, and the schedule does not catch up.
+        /// It was not fired in time, and is not made up for.
         Missed = "missed",
         /// The task could not be started.
         Failed = "failed",
@@ -106,7 +107,7 @@ pub struct Firing {
 pub enum FiringOutcome {
     Started(TaskId),
     Skipped,
-    Failed(String),
+    Failed(Box<Unstarted>),
     /// It is looked at again at this time.
     Later(Timestamp),
 }

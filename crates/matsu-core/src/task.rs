@@ -131,6 +131,18 @@ impl Task {
         runs.unwrap_or_default().agents
     }
 
+    /// Whether it stands for work of a schedule or a webhook that could not start.
+    #[must_use]
+    pub fn is_unstarted(&self) -> bool {
+        #[derive(serde::Deserialize, Default)]
+        #[serde(default)]
+        struct Mark {
+            not_started: bool,
+        }
+        let is_agent = self.kind == TaskKind::Agent;
+        is_agent && serde_json::from_str::<Mark>(&self.config_json).unwrap_or_default().not_started
+    }
+
     /// The project folder of the client that started it; absent where a person or a schedule did.
     #[must_use]
     pub fn started_in(&self) -> Option<String> {

@@ -63,6 +63,14 @@ pub struct Webhook {
     pub created_at: Timestamp,
 }
 
+/// A webhook that is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovedWebhook {
+    pub webhook: Webhook,
+    /// Deliveries that were taken and not started yet. They are not started any more.
+    pub dropped: u32,
+}
+
 /// What has arrived, with a signature that was right.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewDelivery {

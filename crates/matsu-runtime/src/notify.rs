@@ -7,6 +7,7 @@ mod answers;
 mod message;
 mod pace;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use matsu_core::change::Topic;
 use matsu_core::limits::{NOTICE_BUNDLE_MAX, NOTICE_GIVEN_UP_AFTER, NOTICE_LEASE, SAFETY_READ_EVERY};
 use matsu_core::notify::{ChannelRow, NoticeEvent, NoticeMessage, NoticeOutcome, NoticeRow};
 use matsu_core::ports::notice_channel::NoticeChannel;
-use matsu_core::ports::store::{NextNoticeAt, PutChannels, SettleNotices, StoreError, TakeNotices};
+use matsu_core::ports::store::{BundleNotices, NextNoticeAt, PutChannels, SettleNotices, StoreError, TakeNotices};
 use matsu_core::secret;
 
 use crate::runtime::Runtime;
@@ -147,8 +148,26 @@ impl Outbox<'_> {
     }
 }
 
-/// Sends what one channel has: each notice by itself, or many as one message. Returns how many messages went out.
+/// Sends what one channel has. Returns how many messages went out.
 async fn send(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str, due: &[&NoticeRow]) -> usize {
+    let (mut tried, mut fresh) = (BTreeMap::<&str, Vec<&NoticeRow>>::new(), Vec::new());
+    for notice in due {
+        match &notice.bundle {
+            Some(bundle) => tried.entry(bundle).or_default().push(notice),
+            None => fresh.push(*notice),
+        }
+    }
+    let mut count = 0;
+    // What was tried as one message is that message again, with its id: it may have arrived although the answer did not.
+    for (bundle, notices) in tried {
+        let ready = compose(runtime, channel, &notices, true).await;
+        count += send_bundle(runtime, channel, topic, bundle, ready).await;
+    }
+    count + send_fresh(runtime, channel, topic, &fresh).await
+}
+
+/// Each notice by itself, or many as one message.
+async fn send_fresh(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str, due: &[&NoticeRow]) -> usize {
     let is_many = due.len() >= BUNDLED_FROM;
     let mut ready = compose(runtime, channel, due, is_many).await;
     if is_many && ready.len() < BUNDLED_FROM {
@@ -157,10 +176,14 @@ async fn send(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str, due: 
         ready = compose(runtime, channel, &rest, false).await;
     }
     if ready.len() >= BUNDLED_FROM {
-        let (notices, messages): (Vec<&NoticeRow>, Vec<_>) = ready.into_iter().unzip();
-        let sent = channel.send(&message::bundle(&messages), topic).await;
-        settle_sent(runtime, channel, &notices, sent).await;
-        return 1;
+        let bundle = message::bundle_id(&ready[0].1, ready.len());
+        let ids = ready.iter().map(|(notice, _)| notice.id.clone()).collect();
+        // Before it is sent, so that every try has this id. If it cannot be stored, they come again.
+        if let Err(error) = runtime.store().run(BundleNotices { ids, bundle: bundle.clone() }).await {
+            tracing::debug!(%error, "that notices are one message could not be stored");
+            return 0;
+        }
+        return send_bundle(runtime, channel, topic, &bundle, ready).await;
     }
     let count = ready.len();
     for (notice, message) in &ready {
@@ -168,6 +191,21 @@ async fn send(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str, due: 
         settle_sent(runtime, channel, &[notice], sent).await;
     }
     count
+}
+
+/// Sends notices as one message, unless none is left.
+async fn send_bundle(
+    runtime: &Runtime,
+    channel: &dyn NoticeChannel,
+    topic: &str,
+    id: &str,
+    ready: Vec<(&NoticeRow, NoticeMessage)>,
+) -> usize {
+    let (notices, messages): (Vec<&NoticeRow>, Vec<_>) = ready.into_iter().unzip();
+    let Some(message) = message::bundle(id, &messages) else { return 0 };
+    let sent = channel.send(&message, topic).await;
+    settle_sent(runtime, channel, &notices, sent).await;
+    1
 }
 
 /// What is to be sent. Notices that are not needed any more are settled.

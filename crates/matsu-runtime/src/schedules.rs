@@ -12,14 +12,17 @@ use serde_json::{Map, Value};
 
 use matsu_core::limits::SCHEDULES_MAX;
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{AddSchedule, ListFirings, ListSchedules, ReadSchedule, RemoveSchedule, SetSchedule};
+use matsu_core::ports::store::{
+    AddSchedule, ListFirings, ListSchedules, ReadSchedule, RemoveSchedule, SetSchedule, StoreError,
+};
 use matsu_core::principal::Principal;
 use matsu_core::schedule::{Firing, NewSchedule, Overlap, Plan, Rule, Schedule};
 
 use crate::dispatch::check;
-use crate::runtime::service;
+use crate::runtime::{Runtime, service};
 use crate::tasks::TaskError;
-use crate::tools::TOOLS;
+use crate::tool::ToolError;
+use crate::tools::{TOOLS, check_research, check_run};
 
 pub use runner::run;
 
@@ -46,9 +49,8 @@ impl Schedules<'_> {
             return Err(TaskError::Invalid("the name of a schedule must have 1 to 64 bytes".to_owned()));
         }
         let now = self.runtime.clock().now();
-        let next_at = rule::next_after(&wish.rule, now).map_err(TaskError::Invalid)?;
-        let next_at = next_at.ok_or_else(|| TaskError::Invalid("this schedule would never fire".to_owned()))?;
-        let plan = checked(wish.plan)?;
+        let next_at = rule::first_after(&wish.rule, now).map_err(TaskError::Invalid)?;
+        let plan = checked(self.runtime, owner, wish.directory.as_deref(), wish.plan).await?;
         let have =
             self.runtime.store().run(ListSchedules(owner.clone(), PageRequest::new(None, Some(SCHEDULES_MAX)))).await?;
         if have.items.len() >= SCHEDULES_MAX as usize {
@@ -74,8 +76,8 @@ impl Schedules<'_> {
         let (paused, next_at) = if is_paused {
             (Some("paused by its owner"), found.next_at)
         } else {
-            let next = rule::next_after(&found.rule, self.runtime.clock().now()).map_err(TaskError::Invalid)?;
-            (None, Some(next.ok_or_else(|| TaskError::Invalid("this schedule would never fire again".to_owned()))?))
+            let next = rule::first_after(&found.rule, self.runtime.clock().now()).map_err(TaskError::Invalid)?;
+            (None, Some(next))
         };
         self.runtime
             .store()
@@ -100,26 +102,47 @@ impl Schedules<'_> {
     }
 }
 
-/// The arguments of a run without a person, as `use_agent` will get them. It is read-only unless it says otherwise.
-pub(crate) fn checked_run(mut arguments: Map<String, Value>) -> Result<Map<String, Value>, TaskError> {
+/// The arguments of a run without a person, as `use_agent` will get them. It is read-only unless it says otherwise. What
+/// would be refused now is refused, so that its owner learns of it before its time has come.
+pub(crate) async fn checked_run(
+    runtime: &Runtime,
+    owner: &Principal,
+    directory: Option<&str>,
+    mut arguments: Map<String, Value>,
+) -> Result<Map<String, Value>, TaskError> {
     arguments.entry("mode").or_insert_with(|| "read-only".into());
     arguments.insert("run_async".to_owned(), true.into());
     check_against("use_agent", &arguments)?;
+    check_folder(directory)?;
+    let cx = start::context(runtime, owner, directory).await?;
+    check_run(&cx, Value::Object(arguments.clone())).await.map_err(refused)?;
     Ok(arguments)
 }
 
 /// The arguments as the tools will get them, checked as the tools check theirs.
-fn checked(plan: Plan) -> Result<Plan, TaskError> {
+async fn checked(runtime: &Runtime, owner: &Principal, directory: Option<&str>, plan: Plan) -> Result<Plan, TaskError> {
     match plan {
-        Plan::Run(arguments) => Ok(Plan::Run(checked_run(arguments)?)),
+        Plan::Run(arguments) => Ok(Plan::Run(checked_run(runtime, owner, directory, arguments).await?)),
         Plan::Research { task, searches } => {
             if searches.is_empty() {
                 return Err(TaskError::Invalid("research needs at least one search".to_owned()));
             }
             check_against("create_task", &task)?;
+            check_folder(directory)?;
+            let cx = start::context(runtime, owner, directory).await?;
+            check_research(&cx, Value::Object(task.clone())).map_err(refused)?;
             Ok(Plan::Research { task, searches })
         }
     }
+}
+
+fn check_folder(directory: Option<&str>) -> Result<(), TaskError> {
+    start::check_folder(directory).map_err(|refused| TaskError::Invalid(refused.why))
+}
+
+/// The refusal of a tool, with its code.
+fn refused(error: ToolError) -> TaskError {
+    TaskError::Store(StoreError::Refused { code: error.code, message: error.message })
 }
 
 fn check_against(tool: &str, arguments: &Map<String, Value>) -> Result<(), TaskError> {

@@ -36,7 +36,9 @@ use matsu_core::task::Task;
 use crate::native_task::Arrived;
 use crate::tool::{Tool, ToolContext, ToolEntry, ToolReply, envelope};
 
+pub(crate) use create_task::check as check_research;
 pub(crate) use task_report::{Detail, OutputWish, TaskReport};
+pub(crate) use use_agent::check as check_run;
 
 /// Every tool, in the order clients see them.
 pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {

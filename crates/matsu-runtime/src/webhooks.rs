@@ -22,7 +22,7 @@ use matsu_core::ports::store::{
 };
 use matsu_core::principal::Principal;
 use matsu_core::secret::{self, Token};
-use matsu_core::webhook::{Delivery, NewDelivery, NewWebhook, Receipt, Webhook, WebhookKind};
+use matsu_core::webhook::{Delivery, NewDelivery, NewWebhook, Receipt, RemovedWebhook, Webhook, WebhookKind};
 
 use crate::runtime::service;
 use crate::schedules::{checked_run, start};
@@ -82,7 +82,7 @@ impl Webhooks<'_> {
         }
         message::check(template).map_err(TaskError::Invalid)?;
         let secret = secret_of(wish.kind, wish.secret)?;
-        let run = checked_run(wish.run)?;
+        let run = checked_run(self.runtime, owner, wish.directory.as_deref(), wish.run).await?;
         let have =
             self.runtime.store().run(ListWebhooks(owner.clone(), PageRequest::new(None, Some(WEBHOOKS_MAX)))).await?;
         if have.items.len() >= WEBHOOKS_MAX as usize {
@@ -124,9 +124,11 @@ impl Webhooks<'_> {
         Ok(self.runtime.store().run(ReadWebhook(owner.clone(), found.id.as_str().to_owned())).await?)
     }
 
+    /// Removes a webhook. What waits for its start is not started any more.
+    ///
     /// # Errors
     /// There is none of that name.
-    pub async fn remove_webhook(self, owner: &Principal, key: &str) -> Result<Webhook, TaskError> {
+    pub async fn remove_webhook(self, owner: &Principal, key: &str) -> Result<RemovedWebhook, TaskError> {
         Ok(self.runtime.store().run(RemoveWebhook(owner.clone(), key.to_owned())).await?)
     }
 

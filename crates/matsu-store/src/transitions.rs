@@ -53,6 +53,7 @@ pub mod stop;
 pub mod tokens;
 pub mod transcripts;
 pub mod turns;
+pub mod unstarted;
 pub mod update_job;
 pub mod users;
 pub mod webhooks;

@@ -313,6 +313,14 @@ fn print_json(value: &Value) {
     say!("{value:#}");
 }
 
+/// The id of a task as a person types it.
+fn task_id(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("the id of the task is empty; expected is one such as task_01…, see `matsu tasks`".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// Prints rows in columns as wide as they must be.
 fn print_table(head: &[&str], rows: &[Vec<String>]) {
     let width = |column: usize| {

@@ -3,6 +3,7 @@
 mod models;
 mod notify;
 mod research;
+mod starts;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -131,6 +132,7 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
     ];
     findings.extend(applies(config));
     findings.extend(notify::channels(config).await);
+    findings.extend(starts::failed(config).await);
     Findings(findings)
 }
 

@@ -164,8 +164,10 @@ pub trait Store:
     + Run<PutChannels>
     + Run<AddNotice>
     + Run<TakeNotices>
+    + Run<BundleNotices>
     + Run<SettleNotices>
     + Run<NextNoticeAt>
+    + Run<NoteChannel>
     + Run<ChannelStates>
     + Run<PutCodes>
     + Run<UseCode>
@@ -197,6 +199,7 @@ pub trait Store:
     + Run<SettleFiring>
     + Run<ListFirings>
     + Run<NextScheduleAt>
+    + Run<FailedStarts>
     + Run<NewSession>
     + Run<ReadSession>
     + Run<ReadStanding>

@@ -177,8 +177,14 @@ fn worded(content: NoticeContent, event: NoticeEvent, task: &Task, detail: &str)
     (title, text)
 }
 
-/// Several notices as one message. Its id is that of the first, with their number.
-pub fn bundle(messages: &[NoticeMessage]) -> NoticeMessage {
+/// The id of a message about several notices: that of the first, with their number.
+pub fn bundle_id(first: &NoticeMessage, count: usize) -> String {
+    format!("{}.{count}", first.id)
+}
+
+/// Several notices as one message with this id; `None`: there are none.
+pub fn bundle(id: &str, messages: &[NoticeMessage]) -> Option<NoticeMessage> {
+    let first = messages.first()?;
     let of = |event| messages.iter().filter(|message| message.event == event).count();
     let words = [
         (NoticeEvent::Asks, "ask"),
@@ -195,19 +201,19 @@ pub fn bundle(messages: &[NoticeMessage]) -> NoticeMessage {
     if messages.len() > LINES_MAX {
         lines.push(format!("and {} more", messages.len() - LINES_MAX));
     }
-    let first = &messages[0];
     // The page of one task is one level below that of all.
     let link = first.link.as_ref().and_then(|link| link.rsplit_once('/')).map(|(tasks, _)| tasks.to_owned());
-    NoticeMessage {
-        id: format!("{}.{}", first.id, messages.len()),
+    let tasks = if messages.len() == 1 { "task" } else { "tasks" };
+    Some(NoticeMessage {
+        id: id.to_owned(),
         event: urgent[0].event,
         task_id: None,
-        title: format!("Matsu: {} tasks ({})", messages.len(), counts.collect::<Vec<_>>().join(", ")),
+        title: format!("Matsu: {} {tasks} ({})", messages.len(), counts.collect::<Vec<_>>().join(", ")),
         text: lines.join("\n"),
         link,
         at: first.at,
         buttons: Vec::new(),
-    }
+    })
 }
 
 fn one_line(text: &str, chars_max: usize) -> String {
@@ -241,11 +247,15 @@ mod tests {
         };
         let mut all: Vec<_> = (0..14).map(|n| message(n, NoticeEvent::Done)).collect();
         all.push(message(14, NoticeEvent::Asks));
-        let one = bundle(&all);
+        let id = bundle_id(&all[0], all.len());
+        let one = bundle(&id, &all).unwrap();
         assert_eq!(one.title, "Matsu: 15 tasks (1 ask, 14 done)");
         assert_eq!((one.text.lines().count(), one.event), (11, NoticeEvent::Asks));
         assert!(one.text.starts_with("asks: number 14\ndone: number 0\n"), "{}", one.text);
         assert_eq!((one.link.as_deref(), one.id.as_str()), (Some("http://x/tasks"), "no_0.15"));
+        let left = bundle(&id, &all[..1]).unwrap();
+        assert_eq!((left.title.as_str(), left.id), ("Matsu: 1 task (1 done)", id.clone()), "it was tried with more");
+        assert_eq!(bundle(&id, &[]), None);
     }
 
     #[test]

@@ -39,7 +39,8 @@ async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
         runtime.store().run(TakeFirings { now, again_at: now.plus(FIRING_LEASE), rows_max: ROWS_MAX }).await?
     {
         let outcome = begin(runtime, &schedule, &firing).await?;
-        if let FiringOutcome::Failed(why) = &outcome {
+        if let FiringOutcome::Failed(unstarted) = &outcome {
+            let why = &unstarted.why;
             tracing::warn!(schedule = %schedule.id, name = schedule.name, why, "a schedule could not start its work");
         }
         runtime.store().run(SettleFiring { id: firing.id.clone(), outcome: outcome.clone() }).await?;
@@ -48,9 +49,12 @@ async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
     Ok(pause_until(runtime, next))
 }
 
-/// Stores that the time has come. Of several times that passed one is fired.
+/// Why a time was missed.
+const LATE: &str = "it was not fired in time, because no daemon ran or this machine slept";
+
+/// Stores that the time has come. Of several times that passed the newest is fired.
 async fn fire(runtime: &Runtime, schedule: &Schedule) -> Result<(), TaskError> {
-    let (now, Some(due_at)) = (runtime.clock().now(), schedule.next_at) else { return Ok(()) };
+    let (now, Some(first)) = (runtime.clock().now(), schedule.next_at) else { return Ok(()) };
     if !start::has_owner(runtime, &schedule.owner).await? {
         let why = "its owner was removed";
         return Ok(runtime
@@ -58,8 +62,9 @@ async fn fire(runtime: &Runtime, schedule: &Schedule) -> Result<(), TaskError> {
             .run(SetSchedule { id: schedule.id.clone(), paused: Some(why.to_owned()), next_at: schedule.next_at })
             .await?);
     }
-    let next = match rule::next_after(&schedule.rule, now) {
-        Ok(next) => next,
+    let times = rule::newest(&schedule.rule, first, now);
+    let (due_at, next) = match times.and_then(|due| Ok((due, rule::next_after(&schedule.rule, now)?))) {
+        Ok(times) => times,
         Err(why) => {
             return Ok(runtime
                 .store()
@@ -68,8 +73,14 @@ async fn fire(runtime: &Runtime, schedule: &Schedule) -> Result<(), TaskError> {
         }
     };
     let is_missed = !schedule.catch_up && now.since(due_at) > SCHEDULE_LATE;
-    let state = if is_missed { FiringState::Missed } else { FiringState::Waiting };
-    if runtime.store().run(FireSchedule { schedule: schedule.clone(), state, next_at: next, now }).await? {
+    let (state, note) = if is_missed {
+        (FiringState::Missed, Some(format!("{LATE}; the schedule does not make up for missed times")))
+    } else {
+        (FiringState::Waiting, None)
+    };
+    let left_out = Some(format!("{LATE}; of the times that passed until {due_at} only the newest counts"));
+    let fired = FireSchedule { schedule: schedule.clone(), due_at, state, note, left_out, next_at: next, now };
+    if runtime.store().run(fired).await? {
         tracing::info!(schedule = %schedule.id, name = schedule.name, due = %due_at, state = %state, "a schedule fired");
     }
     Ok(())

@@ -124,6 +124,13 @@ impl Tasks<'_> {
         if !old.status.is_terminal() && old.status != TaskStatus::Finished {
             return Err(TaskError::Invalid(format!("{id} is {} and can be retried when it has ended", old.status)));
         }
+        if old.is_unstarted() {
+            let message = format!(
+                "{id} was never started, so it cannot be retried; `matsu status {id}` says why. A schedule tries again at \
+                 its next time, and a webhook with its next delivery"
+            );
+            return Err(TaskError::Invalid(message));
+        }
         let jobs = self.jobs_of(id).await?;
         Ok((old, jobs))
     }

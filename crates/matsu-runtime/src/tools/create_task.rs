@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use matsu_core::budget::{BudgetLine, BudgetUnit};
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::QUESTION_CHARS_MAX;
 use matsu_core::research::domain_rule::DomainPattern;
@@ -124,6 +126,16 @@ impl Tool for CreateTask {
             watch: cx.watch_link(&task.id),
         }))
     }
+}
+
+/// Whether a call with these arguments would be taken at this moment. Nothing is stored.
+///
+/// # Errors
+/// As those of the call.
+pub fn check(cx: &ToolContext, arguments: Value) -> Result<(), ToolError> {
+    let input: Input = serde_json::from_value(arguments)
+        .map_err(|error| ToolError::new(ErrorCode::InvalidParams, format!("the arguments cannot be read: {error}")))?;
+    check_config(cx, input.config.as_ref(), check_question(&input.query)?).map(drop)
 }
 
 fn check_question(query: &str) -> Result<String, ToolError> {

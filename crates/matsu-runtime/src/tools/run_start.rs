@@ -11,7 +11,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::Priority;
 use matsu_core::limits::{CHECK_SECONDS, RUN_AT_MAX};
-use matsu_core::ports::agent::{CheckWith, RunRefusal, RunWish};
+use matsu_core::ports::agent::{CheckWith, CheckedRun, RunRefusal, RunWish};
 use matsu_core::receipt::{Check, CheckCommand};
 use matsu_core::run::{Isolation, Mode};
 use matsu_core::task::{Task, TaskStatus};
@@ -222,7 +222,23 @@ pub async fn with_agent(cx: &ToolContext, wish: RunWish) -> Result<(RunWish, Opt
     Ok((RunWish { agent, ..wish }, Some(why)))
 }
 
+/// Checks runs against the definitions, the rules of this machine and the folders of the caller. Stores nothing.
+///
+/// # Errors
+/// The first that is refused.
+pub fn check(cx: &ToolContext, wishes: Vec<RunWish>, shared: &Shared) -> Result<Vec<CheckedRun>, ToolError> {
+    if let Some(at) = &shared.run_at {
+        run_at(at, cx.runtime.clock().now())?;
+    }
+    let checked = Agents::of(&cx.runtime).check_runs(wishes)?;
+    for run in &checked {
+        folders::check_directory(cx, run.input.directory.as_deref())?;
+    }
+    Ok(checked)
+}
+
 pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Result<ToolReply<Started>, ToolError> {
+    let mut checked = check(cx, wishes, &shared)?;
     let priority = match shared.priority {
         Some(PriorityWord::High) => Priority::High,
         Some(PriorityWord::Low) => Priority::Low,
@@ -236,17 +252,11 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
         depends_on: distinct(shared.depends_on),
         run_at: shared.run_at.as_deref().map(|at| run_at(at, cx.runtime.clock().now())).transpose()?,
         parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
-        started_in: None,
+        started_in: folders::project(cx, checked.first().and_then(|run| run.input.directory.as_deref())),
     };
-    let mut checked = Agents::of(&cx.runtime).check_runs(wishes)?;
     if let (Some(first), Some(why)) = (checked.first_mut(), shared.chosen) {
         first.note = Some(first.note.take().map_or_else(|| why.clone(), |note| format!("{why} {note}")));
     }
-    for run in &checked {
-        folders::check_directory(cx, run.input.directory.as_deref())?;
-    }
-    let directory = checked.first().and_then(|run| run.input.directory.as_deref());
-    let options = RunOptions { started_in: folders::project(cx, directory), ..options };
     let started = Agents::of(&cx.runtime).queue_runs(&cx.principal, checked, options).await?;
     let task = started.inserted.task.clone();
     if shared.run_async {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::agent::RunWish;
 
 use super::run_start::{self, BudgetWish, CheckWish, IsolationWord, ModeWord, PriorityWord, Shared, Started};
@@ -90,41 +92,58 @@ impl Tool for UseAgent {
     type Output = Started;
 
     async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Started>, ToolError> {
-        let shared = Shared {
-            tool: Self::NAME,
-            run_async: input.run_async.unwrap_or(false),
-            priority: input.priority,
-            idempotency_key: input.idempotency_key.clone(),
-            body: serde_json::to_string(&input).unwrap_or_default(),
-            depends_on: input.depends_on.clone().unwrap_or_default(),
-            run_at: input.run_at.clone(),
-            chosen: None,
-        };
-        let (check, check_with) = CheckWish::read(input.check)?;
-        let wish = RunWish {
-            agent: input.cli_name,
-            message: input.message,
-            system_prompt: input.system_prompt,
-            model: input.model,
-            effort: input.effort,
-            args: input.args.unwrap_or_default(),
-            env: input.env.unwrap_or_default(),
-            working_directory: input.working_directory,
-            mode: input.mode.map(Into::into),
-            isolation: input.isolation.map(Into::into),
-            timeout_seconds: input.timeout,
-            stall_seconds: input.stall_timeout,
-            session: input.session_id,
-            resume: input.resume.unwrap_or(false),
-            must_isolate: false,
-            check,
-            check_with,
-            retries: input.retries,
-            fallback: input.fallback,
-            budget: input.budget.map(Into::into),
-            ..run_start::wish_of(cx)?
-        };
-        let (wish, chosen) = run_start::with_agent(cx, wish).await?;
-        run_start::start(cx, vec![wish], Shared { chosen, ..shared }).await
+        let (wish, shared) = read(cx, input).await?;
+        run_start::start(cx, vec![wish], shared).await
     }
+}
+
+/// Whether a call with these arguments would be taken at this moment. Nothing is stored.
+///
+/// # Errors
+/// As those of the call.
+pub async fn check(cx: &ToolContext, arguments: Value) -> Result<(), ToolError> {
+    let input = serde_json::from_value(arguments)
+        .map_err(|error| ToolError::new(ErrorCode::InvalidParams, format!("the arguments cannot be read: {error}")))?;
+    let (wish, shared) = read(cx, input).await?;
+    run_start::check(cx, vec![wish], &shared).map(drop)
+}
+
+/// The run that is wished for, and what concerns its task.
+async fn read(cx: &ToolContext, input: Input) -> Result<(RunWish, Shared), ToolError> {
+    let shared = Shared {
+        tool: UseAgent::NAME,
+        run_async: input.run_async.unwrap_or(false),
+        priority: input.priority,
+        idempotency_key: input.idempotency_key.clone(),
+        body: serde_json::to_string(&input).unwrap_or_default(),
+        depends_on: input.depends_on.clone().unwrap_or_default(),
+        run_at: input.run_at.clone(),
+        chosen: None,
+    };
+    let (check, check_with) = CheckWish::read(input.check)?;
+    let wish = RunWish {
+        agent: input.cli_name,
+        message: input.message,
+        system_prompt: input.system_prompt,
+        model: input.model,
+        effort: input.effort,
+        args: input.args.unwrap_or_default(),
+        env: input.env.unwrap_or_default(),
+        working_directory: input.working_directory,
+        mode: input.mode.map(Into::into),
+        isolation: input.isolation.map(Into::into),
+        timeout_seconds: input.timeout,
+        stall_seconds: input.stall_timeout,
+        session: input.session_id,
+        resume: input.resume.unwrap_or(false),
+        must_isolate: false,
+        check,
+        check_with,
+        retries: input.retries,
+        fallback: input.fallback,
+        budget: input.budget.map(Into::into),
+        ..run_start::wish_of(cx)?
+    };
+    let (wish, chosen) = run_start::with_agent(cx, wish).await?;
+    Ok((wish, Shared { chosen, ..shared }))
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::change::Topic;
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::FIRING_LEASE;
 use matsu_core::ports::store::{NextDeliveryAt, PauseWebhook, SettleDelivery, TakeDeliveries};
@@ -14,7 +15,7 @@ use matsu_core::webhook::{Delivery, Webhook};
 use super::message;
 use crate::runtime::Runtime;
 use crate::schedules::repeat::{pause_until, repeat};
-use crate::schedules::start;
+use crate::schedules::start::{self, Refused, Source, unstarted};
 use crate::tasks::TaskError;
 
 /// At one look. Each may carry a payload of a megabyte.
@@ -36,11 +37,13 @@ async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
             continue;
         }
         let begun = begin(runtime, &webhook, &delivery, &payload).await?;
+        let begun = begun.map_err(|refused| Box::new(unstarted(runtime, &Source::of_webhook(&webhook), refused)));
         match &begun {
             Ok(task) => {
                 tracing::info!(webhook = webhook.name, delivery = %delivery.id, %task, "a webhook started a task")
             }
-            Err(why) => {
+            Err(unstarted) => {
+                let why = &unstarted.why;
                 tracing::warn!(webhook = webhook.name, delivery = %delivery.id, why, "a webhook could not start its task")
             }
         }
@@ -57,12 +60,12 @@ async fn begin(
     webhook: &Webhook,
     delivery: &Delivery,
     payload: &str,
-) -> Result<Result<TaskId, String>, TaskError> {
+) -> Result<Result<TaskId, Refused>, TaskError> {
     let mut arguments = webhook.run.clone();
     let template = arguments.get("message").and_then(Value::as_str).unwrap_or_default();
     let message = match message::compose(template, &webhook.name, payload, delivery.id.as_str()) {
         Ok(message) => message,
-        Err(why) => return Ok(Err(why)),
+        Err(why) => return Ok(Err(Refused { code: ErrorCode::InvalidParams.as_str().to_owned(), why })),
     };
     arguments.insert("message".to_owned(), json!(message));
     start::start_run(runtime, &webhook.owner, webhook.directory.as_deref(), &arguments, delivery.id.as_str()).await

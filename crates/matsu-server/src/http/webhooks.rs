@@ -19,14 +19,17 @@ pub fn routes() -> Resource {
     let add = operation("add_webhook", "Adds an address that another service sends to; the answer has its secret.");
     let pause = operation("pause_webhook", "Pauses a webhook, or lets it go on.").body::<PauseBody>();
     let test = operation("test_webhook", "Takes a delivery of your own, as if it had arrived.").body::<TestBody>();
-    let remove = operation("remove_webhook", "Removes a webhook; tasks that it started stay.");
+    let remove = operation(
+        "remove_webhook",
+        "Removes a webhook and drops what waits for its start; tasks that it started stay.",
+    );
     let deliveries = operation("list_deliveries", "What came of the deliveries to a webhook, newest first.");
     Resource::default()
         .get("/webhooks", list.answers::<PageBody<WebhookBody>>(), self::list)
         .post("/webhooks", add.body::<NewBody>().answers::<AddedBody>(), self::add)
         .post("/webhooks/{id}/pause", pause.answers::<WebhookBody>(), self::pause)
         .post("/webhooks/{id}/test", test.answers::<DeliveryBody>(), self::test)
-        .delete("/webhooks/{id}", remove.answers::<WebhookBody>(), self::remove)
+        .delete("/webhooks/{id}", remove.answers::<RemovedBody>(), self::remove)
         .get(
             "/webhooks/{id}/deliveries",
             deliveries.query::<PageQuery>().answers::<PageBody<DeliveryBody>>(),
@@ -73,6 +76,15 @@ struct AddedBody {
     webhook: WebhookBody,
     /// For the sender. It is shown this once.
     secret: String,
+}
+
+/// A webhook that is gone.
+#[derive(Serialize, JsonSchema)]
+struct RemovedBody {
+    #[serde(flatten)]
+    webhook: WebhookBody,
+    /// Deliveries that were taken and not started yet. They are not started any more.
+    dropped: u32,
 }
 
 impl From<&Webhook> for WebhookBody {
@@ -161,9 +173,9 @@ async fn test(
     Ok(Json(DeliveryBody::from(&delivery)))
 }
 
-async fn remove(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<WebhookBody>, Problem> {
+async fn remove(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<RemovedBody>, Problem> {
     let removed = Webhooks::of(app.runtime()).remove_webhook(&caller.principal, &id).await?;
-    Ok(Json(WebhookBody::from(&removed)))
+    Ok(Json(RemovedBody { webhook: WebhookBody::from(&removed.webhook), dropped: removed.dropped }))
 }
 
 async fn deliveries(

@@ -39,6 +39,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0023_spent.sql"),
     include_str!("../../migrations/postgres/0024_push.sql"),
     include_str!("../../migrations/postgres/0025_same_claims.sql"),
+    include_str!("../../migrations/postgres/0026_notice_outcomes.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -39,6 +39,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0021_spent.sql"),
     include_str!("../../migrations/sqlite/0022_push.sql"),
     include_str!("../../migrations/sqlite/0023_same_claims.sql"),
+    include_str!("../../migrations/sqlite/0024_notice_outcomes.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

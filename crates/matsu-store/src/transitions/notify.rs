@@ -6,8 +6,8 @@ use matsu_core::id::{NoticeId, TaskId};
 use matsu_core::limits::NOTICE_QUIET;
 use matsu_core::notify::{ChannelState, NoticeEvent, NoticeOutcome, NoticeRow};
 use matsu_core::ports::store::{
-    AddNotice, ChannelStates, NextNoticeAt, PutChannels, ReadTask, SettleNotices, StoreError, SweepNotices,
-    TakeNotices, TaskLookup,
+    AddNotice, BundleNotices, ChannelStates, NextNoticeAt, NoteChannel, PutChannels, ReadTask, SettleNotices,
+    StoreError, SweepNotices, TakeNotices, TaskLookup,
 };
 use matsu_core::task::Task;
 
@@ -27,14 +27,18 @@ const PUT_CHANNEL: Sql = Sql::both(
 );
 /// Rows that another node takes at this moment are skipped.
 const DUE: Sql = Sql::each(
-    "SELECT id, channel, event, task_id, key, attempts, created_at FROM outbox \
+    "SELECT id, channel, event, task_id, key, attempts, bundle, created_at FROM outbox \
      WHERE channel = $1 AND due_at <= $2 ORDER BY due_at, seq LIMIT $3",
-    "SELECT id, channel, event, task_id, key, attempts, created_at FROM outbox \
+    "SELECT id, channel, event, task_id, key, attempts, bundle, created_at FROM outbox \
      WHERE channel = $1 AND due_at <= $2 ORDER BY due_at, seq LIMIT $3 FOR UPDATE SKIP LOCKED",
 );
 const TAKE: Sql = Sql::each(
     "UPDATE outbox SET due_at = $2, attempts = attempts + 1 WHERE id = $1",
     "UPDATE outbox SET due_at = $2, attempts = attempts + 1 WHERE id = ANY($1)",
+);
+const BUNDLE: Sql = Sql::each(
+    "UPDATE outbox SET bundle = $2 WHERE id = $1 AND due_at IS NOT NULL",
+    "UPDATE outbox SET bundle = $2 WHERE id = ANY($1) AND due_at IS NOT NULL",
 );
 const SETTLE: Sql = Sql::each(
     "UPDATE outbox SET due_at = CAST($2 AS BIGINT), last_error = CAST($3 AS TEXT), settled_at = CAST($4 AS BIGINT) \
@@ -48,8 +52,15 @@ const NEXT: Sql = Sql::each(
     "SELECT min(due_at) FROM outbox WHERE channel = $1 AND due_at IS NOT NULL",
     "SELECT min(due_at) FROM outbox WHERE channel = ANY($1) AND due_at IS NOT NULL",
 );
+/// Only where it changes: most messages arrive as the one before did.
+const NOTE: Sql = Sql::both(
+    "UPDATE notify_channels SET last_error = CAST($2 AS TEXT) \
+     WHERE name = $1 AND coalesce(last_error, '') <> coalesce(CAST($2 AS TEXT), '')",
+);
 const STATES: Sql = Sql::both(
-    "SELECT channel, count(*), max(last_error) FROM outbox WHERE due_at IS NOT NULL GROUP BY channel ORDER BY channel",
+    "SELECT name, waiting, last_error FROM (SELECT c.name, c.last_error, (SELECT count(*) FROM outbox o \
+     WHERE o.channel = c.name AND o.due_at IS NOT NULL) AS waiting FROM notify_channels c) AS states \
+     WHERE waiting > 0 OR last_error IS NOT NULL ORDER BY name",
 );
 const SWEEP_SETTLED: Sql = Sql::both(
     "DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE settled_at < $1 ORDER BY settled_at LIMIT $2)",
@@ -126,8 +137,16 @@ fn notice(row: &Row) -> Result<NoticeRow, StoreError> {
         task_id: TaskId::from_text(c.text()?),
         key: c.text()?,
         attempts: c.count()?,
+        bundle: c.opt_text()?,
         created_at: c.time()?,
     })
+}
+
+impl Transition for BundleNotices {
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let ids: Vec<&str> = self.ids.iter().map(NoticeId::as_str).collect();
+        tx.run_of(&BUNDLE, &ids, params![&self.bundle]).await.map(drop)
+    }
 }
 
 impl Transition for SettleNotices {
@@ -143,7 +162,16 @@ impl Transition for SettleNotices {
         if let Some(due_at) = due_at {
             tx.run(&PUT_OFF, params![&self.channel, due_at]).await?;
         }
+        if self.outcome != NoticeOutcome::NotNeeded {
+            tx.run(&NOTE, params![&self.channel, error]).await?;
+        }
         Ok(())
+    }
+}
+
+impl Transition for NoteChannel {
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        tx.run(&NOTE, params![&self.channel, self.error.as_deref()]).await.map(drop)
     }
 }
 

@@ -13,7 +13,7 @@ use matsu_core::ports::store::{
 use matsu_core::principal::Principal;
 use matsu_core::schedule::{Firing, FiringOutcome, FiringState, Overlap, Schedule};
 
-use super::read;
+use super::{read, unstarted};
 use crate::sql::{Columns, Row, Sql, Transition, Tx, internal, params};
 
 macro_rules! columns {
@@ -73,7 +73,8 @@ const DUE: Sql = Sql::both(concat!(
 const MOVE_ON: Sql =
     Sql::both("UPDATE schedules SET next_at = CAST($3 AS BIGINT) WHERE id = $1 AND next_at = $2 AND paused IS NULL");
 const ADD_FIRING: Sql = Sql::both(
-    "INSERT INTO firings (id, schedule_id, due_at, state, try_at) VALUES ($1, $2, $3, $4, CAST($5 AS BIGINT)) \
+    "INSERT INTO firings (id, schedule_id, due_at, state, try_at, note) \
+     VALUES ($1, $2, $3, $4, CAST($5 AS BIGINT), CAST($6 AS TEXT)) \
      ON CONFLICT (schedule_id, due_at) DO NOTHING",
 );
 const FORGET: Sql = Sql::both(
@@ -210,13 +211,19 @@ impl Transition for DueSchedules {
 
 impl Transition for FireSchedule {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
-        let Some(due_at) = self.schedule.next_at else { return Ok(false) };
-        if tx.run(&MOVE_ON, params![&self.schedule.id, due_at, self.next_at]).await? == 0 {
+        let schedule = &self.schedule.id;
+        let Some(first) = self.schedule.next_at else { return Ok(false) };
+        if tx.run(&MOVE_ON, params![schedule, first, self.next_at]).await? == 0 {
             return Ok(false);
+        }
+        if let Some(why) = self.left_out.as_ref().filter(|_| first < self.due_at) {
+            let (id, state, never) = (FiringId::mint(self.now), FiringState::Missed.as_str(), None::<Timestamp>);
+            tx.run(&ADD_FIRING, params![&id, schedule, first, state, never, why]).await?;
         }
         let id = FiringId::mint(self.now);
         let try_at = (self.state == FiringState::Waiting).then_some(self.now);
-        tx.run(&ADD_FIRING, params![&id, &self.schedule.id, due_at, self.state.as_str(), try_at]).await?;
+        let (state, note) = (self.state.as_str(), self.note.as_deref());
+        tx.run(&ADD_FIRING, params![&id, schedule, self.due_at, state, try_at, note]).await?;
         tx.run(&FORGET, params![&self.schedule.id, FIRINGS_KEPT]).await?;
         tx.publish(Topic::schedules());
         Ok(true)
@@ -241,10 +248,17 @@ impl Transition for SettleFiring {
         let (state, task, note, try_at) = match &self.outcome {
             FiringOutcome::Started(task) => (FiringState::Started, Some(task.as_str()), None, None),
             FiringOutcome::Skipped => (FiringState::Skipped, None, Some("the work before is not over"), None),
-            FiringOutcome::Failed(why) => (FiringState::Failed, None, Some(why.as_str()), None),
+            FiringOutcome::Failed(unstarted) => {
+                (FiringState::Failed, Some(unstarted.task_id.as_str()), Some(unstarted.why.as_str()), None)
+            }
             FiringOutcome::Later(at) => (FiringState::Waiting, None, Some("waits for the work before"), Some(*at)),
         };
-        tx.run(&SETTLE, params![&self.id, state.as_str(), task, note, try_at]).await?;
+        let settled = tx.run(&SETTLE, params![&self.id, state.as_str(), task, note, try_at]).await?;
+        if let FiringOutcome::Failed(unstarted) = &self.outcome
+            && settled > 0
+        {
+            unstarted::record(tx, unstarted).await?;
+        }
         tx.publish(Topic::schedules());
         Ok(())
     }

@@ -13,9 +13,9 @@ use matsu_core::ports::store::{
 };
 use matsu_core::principal::Principal;
 use matsu_core::secret::Token;
-use matsu_core::webhook::{Delivery, DeliveryState, Receipt, Webhook, WebhookKind};
+use matsu_core::webhook::{Delivery, DeliveryState, Receipt, RemovedWebhook, Webhook, WebhookKind};
 
-use super::read;
+use super::{read, unstarted};
 use crate::sql::{Columns, Row, Sql, Transition, Tx, internal, params};
 
 macro_rules! webhook_columns {
@@ -140,6 +140,11 @@ async fn find(tx: &mut Tx<'_>, owner: &Principal, key: &str) -> Result<Webhook, 
     webhook(&mut row.columns())
 }
 
+/// Deliveries that wait for their start.
+async fn waiting(tx: &mut Tx<'_>, id: &WebhookId) -> Result<u32, StoreError> {
+    tx.row(&WAITING, params![id]).await?.map_or(Ok(0), |row| row.columns().count())
+}
+
 impl Transition for AddWebhook {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Webhook, StoreError> {
         let (new, id) = (&self.new, WebhookId::mint(self.now));
@@ -190,12 +195,13 @@ impl Transition for PauseWebhook {
 }
 
 impl Transition for RemoveWebhook {
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<Webhook, StoreError> {
-        let found = find(tx, &self.0, &self.1).await?;
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<RemovedWebhook, StoreError> {
+        let webhook = find(tx, &self.0, &self.1).await?;
         // The row of the webhook first: who receives a delivery locks it too.
-        tx.run(&REMOVE, params![&found.id]).await?;
-        tx.run(&REMOVE_DELIVERIES, params![&found.id]).await?;
-        Ok(found)
+        tx.run(&REMOVE, params![&webhook.id]).await?;
+        let dropped = waiting(tx, &webhook.id).await?;
+        tx.run(&REMOVE_DELIVERIES, params![&webhook.id]).await?;
+        Ok(RemovedWebhook { webhook, dropped })
     }
 }
 
@@ -217,10 +223,7 @@ impl Transition for ReceiveDelivery {
         if let Some(row) = tx.row(&SAME, params![&new.webhook, &new.key, digest]).await? {
             return Ok(Receipt::Repeated(delivery(&mut row.columns())?));
         }
-        let waiting = match tx.row(&WAITING, params![&new.webhook]).await? {
-            Some(row) => row.columns().count()?,
-            None => 0,
-        };
+        let waiting = waiting(tx, &new.webhook).await?;
         if waiting >= WEBHOOK_WAITING_MAX {
             return Ok(Receipt::Full);
         }
@@ -256,9 +259,14 @@ impl Transition for SettleDelivery {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let (state, task, note) = match &self.begun {
             Ok(task) => (DeliveryState::Started, Some(task.as_str()), None),
-            Err(why) => (DeliveryState::Failed, None, Some(why.as_str())),
+            Err(unstarted) => (DeliveryState::Failed, Some(unstarted.task_id.as_str()), Some(unstarted.why.as_str())),
         };
-        tx.run(&SETTLE, params![&self.id, state.as_str(), task, note]).await?;
+        let settled = tx.run(&SETTLE, params![&self.id, state.as_str(), task, note]).await?;
+        if let Err(unstarted) = &self.begun
+            && settled > 0
+        {
+            unstarted::record(tx, unstarted).await?;
+        }
         Ok(())
     }
 }

@@ -222,6 +222,7 @@ on_every_backend! {
     notify {
         an_end_and_a_question_make_a_notice_for_each_channel_that_wants_it,
         a_notice_is_taken_by_one_node_and_comes_again_if_that_node_dies,
+        notices_that_were_tried_as_one_message_stay_that_message,
         a_code_is_used_once_in_its_channel_and_one_node_reads_answers,
     }
     push {
@@ -234,6 +235,8 @@ on_every_backend! {
     }
     schedules {
         a_time_fires_once_over_all_nodes,
+        times_that_are_left_out_stand_in_the_history_with_the_reason,
+        a_start_that_failed_is_a_failed_task_with_a_notice,
         a_firing_of_a_node_that_died_is_taken_again_and_settled_once,
         schedules_are_their_owners_and_found_by_name,
     }

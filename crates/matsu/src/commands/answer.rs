@@ -13,6 +13,7 @@ use crate::terminal::question::{self, Question};
 #[derive(Args)]
 pub struct Answer {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// An option or its number, or text where the question has no options; without it, it is asked here
     pub answer: Option<String>,

@@ -17,6 +17,7 @@ use crate::terminal::plain_text::plain_line;
 #[derive(Args)]
 pub struct Apply {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// Of several runs: which agent's
     #[arg(long)]

@@ -11,6 +11,7 @@ use crate::cli::Global;
 #[derive(Args)]
 pub struct Diff {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// Of several runs: which agent's
     #[arg(long)]

@@ -12,6 +12,7 @@ use crate::client::{Client, segment};
 #[derive(Args)]
 pub struct Discard {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// Of several runs: which agent's
     #[arg(long)]

@@ -14,6 +14,7 @@ use crate::client::{Client, segment};
 #[derive(Args)]
 pub struct Export {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// The report as markdown, text or html (one file); its sources as bibtex or csl (CSL-JSON); or json: the report
     /// with all claims and their evidence

@@ -15,6 +15,7 @@ use crate::terminal::follow::{Follow, Followed, Log};
 #[derive(Args)]
 pub struct Logs {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// Go on until the task has ended
     #[arg(short, long)]

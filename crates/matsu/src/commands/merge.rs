@@ -17,7 +17,7 @@ use crate::terminal::plain_text::plain_line;
 #[derive(Args)]
 pub struct Merge {
     /// Tasks whose changes are merged, oldest first
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = super::task_id)]
     pub tasks: Vec<String>,
     /// The branch that gets them, checked out nowhere; without it a new one
     #[arg(long, value_name = "BRANCH")]

@@ -7,6 +7,7 @@ use clap::Subcommand;
 use matsu_core::clock::Clock;
 use matsu_core::id::NoticeId;
 use matsu_core::notify::{NoticeEvent, NoticeMessage};
+use matsu_core::ports::store::NoteChannel;
 use serde_json::{Value, json};
 
 use super::{Context, field, print_json};
@@ -46,10 +47,12 @@ pub async fn run(cx: &Context, what: &NotifyCommand) -> Result<ExitCode> {
     let mut results = Vec::new();
     for config in channels {
         let name = config.name.clone();
-        let sent = match matsu_adapters::notify::open(config, &store) {
+        let sent: Result<(), String> = match matsu_adapters::notify::open(config, &store) {
             Ok(channel) => channel.send(&message, "").await,
             Err(error) => Err(error),
         };
+        // The doctor names a channel whose last message did not arrive.
+        store.run(NoteChannel { channel: name.clone(), error: sent.clone().err() }).await?;
         results.push(json!({ "channel": name, "ok": sent.is_ok(), "error": sent.err() }));
     }
     let is_good = results.iter().all(|result| result["ok"] == true);

@@ -18,6 +18,7 @@ use crate::terminal::follow::Followed;
 #[derive(Args)]
 pub struct ReceiptArgs {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// Of several runs: which agent's
     #[arg(long)]

@@ -13,6 +13,7 @@ use crate::terminal::ending::{self, Shown};
 #[derive(Args)]
 pub struct Show {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
 }
 

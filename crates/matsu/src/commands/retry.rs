@@ -13,6 +13,7 @@ use crate::client::{Client, segment};
 #[derive(Args)]
 pub struct Retry {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// Go on where its runs ended: in the same conversation and with the files they left
     #[arg(long = "continue")]

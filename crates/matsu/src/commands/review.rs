@@ -18,6 +18,7 @@ use crate::{config, process};
 #[derive(Args)]
 pub struct Review {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// Of several runs: which agent's
     #[arg(long)]

@@ -19,6 +19,7 @@ use crate::terminal::plain_text::plain_line;
 #[derive(Args)]
 pub struct Status {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// Wait until the task has ended or asks
     #[arg(long)]

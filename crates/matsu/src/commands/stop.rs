@@ -15,6 +15,7 @@ use crate::client::{Client, Next, segment};
 #[derive(Args)]
 pub struct Stop {
     /// The task's id
+    #[arg(value_parser = super::task_id)]
     pub task: String,
     /// End running jobs at once, without their result
     #[arg(long)]

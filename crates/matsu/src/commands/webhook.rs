@@ -33,7 +33,7 @@ pub enum WebhookCommand {
     Pause { name: String },
     /// Let a paused webhook take deliveries again
     Resume { name: String },
-    /// Remove a webhook; tasks that it started stay
+    /// Remove a webhook and drop what waits for its start; tasks that it started stay
     Remove { name: String },
 }
 
@@ -92,7 +92,12 @@ pub async fn run(cx: &Context, global: &Global, what: WebhookCommand) -> Result<
         }
         WebhookCommand::Remove { name } => {
             let removed = client.delete(&path(&name, "")).await?;
-            tell(cx, &removed, &format!("{name} is removed"));
+            let dropped = match removed["dropped"].as_u64().unwrap_or(0) {
+                0 => String::new(),
+                1 => "; one delivery that waited for its start is dropped".to_owned(),
+                count => format!("; {count} deliveries that waited for their start are dropped"),
+            };
+            tell(cx, &removed, &format!("{name} is removed{dropped}"));
         }
     }
     Ok(ExitCode::SUCCESS)

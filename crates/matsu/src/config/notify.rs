@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use matsu_adapters::http::guard::Exception;
-use matsu_adapters::notify::{ChannelConfig, Template, Way};
+use matsu_adapters::notify::{ChannelConfig, Template, Way, is_address};
 use matsu_core::notify::{NoticeContent, NoticeEvent, NoticeRules};
 use matsu_core::principal::Principal;
 
@@ -71,6 +71,17 @@ pub fn take(sections: &mut Sections, dotted: &str, value: String, file: &Path) -
     if !FIELDS.iter().any(|known| known.name == field) {
         let names = FIELDS.iter().map(|known| known.name).collect::<Vec<_>>().join(", ");
         bail!("{}: notify.{name} has no {field}; it has {names}", file.display());
+    }
+    if field == "url" && !value.is_empty() && !is_address(&value) {
+        // The rest of an address is often a secret.
+        let head = value.split_inclusive(['/', '?', '@']).next().unwrap_or_default();
+        let rest = if head.len() < value.len() { "…" } else { "" };
+        bail!(
+            "{}: notify.{name}.url must be an address with http:// or https:// and a host, such as \
+             https://example.org/hook, got {:?}; correct it",
+            file.display(),
+            format!("{head}{rest}")
+        );
     }
     // A relative path means the folder of the file that names it.
     let value = if field == "secret_file" {

@@ -1,4 +1,4 @@
-//! Channels to people: whether they can be opened, and whether notices wait because one cannot be reached.
+//! Channels to people: whether they can be opened, and whether the last message of each has arrived.
 
 use super::{Finding, bad, good};
 use crate::compose;
@@ -29,13 +29,17 @@ pub async fn channels(config: &Config) -> Option<Finding> {
         Err(error) => return Some(bad("notify", error.to_string(), "see the store above")),
     };
     let failing = states.iter().filter(|state| names.contains(&state.channel)).filter_map(|state| {
-        let error = state.last_error.as_ref()?;
-        Some(format!("{}: {} waiting, {error}", state.channel, state.waiting))
+        let (name, error) = (&state.channel, state.last_error.as_ref()?);
+        Some(match state.waiting {
+            0 => format!("{name}: the last message did not arrive, {error}"),
+            waiting => format!("{name}: {waiting} waiting, {error}"),
+        })
     });
     let failing: Vec<String> = failing.collect();
     if failing.is_empty() {
         return Some(good("notify", names.join(", ")));
     }
-    let advice = "they are sent again by themselves; try the channel with `matsu notify test`";
+    let advice = "what waits is sent again by itself; correct the section or the receiver, then try it with `matsu \
+                  notify test`, whose success ends this";
     Some(bad("notify", failing.join("; "), advice))
 }

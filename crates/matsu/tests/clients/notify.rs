@@ -122,6 +122,37 @@ fn an_end_while_no_channel_can_be_reached_arrives_signed_although_the_daemon_was
     assert_eq!(second.header("webhook-signature"), signature);
 }
 
+/// What the doctor says about channels.
+fn doctored(home: &Home) -> Value {
+    let output = home.command(&["doctor", "--json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = report["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == "notify");
+    found.unwrap_or_else(|| panic!("{report}")).clone()
+}
+
+#[test]
+fn the_doctor_names_a_channel_whose_last_message_did_not_arrive_although_nothing_waits() {
+    let address = free_address();
+    let settings = format!("[notify.hook]\nkind = \"webhook\"\nurl = \"http://{address}/in\"\n");
+    let home = home_with(&settings);
+    let daemon = home.serve();
+    let task = start(&daemon, "script", "echo the result");
+    until("a try has failed", SOON, || (doctored(&home)["state"] == "problem").then_some(()));
+    // The result is read, so the notice is not needed any more.
+    until("its result is read", SOON, || {
+        let said = daemon.http().says("get_task_status", &json!({ "task_id": task, "timeout": 20 }));
+        (said["status"] == "completed").then_some(())
+    });
+    let found = until("nothing waits", SOON, || {
+        Some(doctored(&home)).filter(|found| !found["detail"].as_str().unwrap().contains("waiting"))
+    });
+    assert_eq!(found["state"], "problem", "{found}");
+    assert!(found["detail"].as_str().unwrap().starts_with("hook: the last message did not arrive, "), "{found}");
+    let _receiver = Receiver::at(address, vec![200]);
+    home.run(&["notify", "test"]);
+    assert_eq!(doctored(&home)["state"], "ok");
+}
+
 #[test]
 fn many_ends_at_once_are_few_messages_that_name_each_once() {
     let receiver = Receiver::at(free_address(), vec![200]);
@@ -190,6 +221,47 @@ fn two_daemons_on_one_store_send_each_notice_once() {
 }
 
 #[test]
+fn a_message_about_many_ends_keeps_its_id_when_it_is_sent_again() {
+    let mut is_first = true;
+    let refuse_first_bundle = move |got: &receiver::Got| {
+        let is_refused = is_first && got.body.contains("Matsu: ");
+        is_first &= !is_refused;
+        if is_refused { 503 } else { 200 }
+    };
+    let receiver = Receiver::answering(free_address(), refuse_first_bundle, |_| Some(String::new()));
+    let home = home_with(&format!(
+        "[slots]\nagent_cli = 12\n[notify.hook]\nkind = \"webhook\"\nurl = \"http://{}\"\n",
+        receiver.address
+    ));
+    let daemon = home.serve();
+    let may_end = home.signal("may_end");
+    let script = format!("until [ -e {} ]; do sleep 0.05; done", may_end.display());
+    for _ in 0..12 {
+        start(&daemon, "script", &script);
+    }
+    std::fs::write(may_end, "").unwrap();
+    let title = |got: &receiver::Got| got.json()["data"]["title"].as_str().unwrap().to_owned();
+    let is_bundle = |got: &receiver::Got| title(got).starts_with("Matsu: ");
+    let refused = std::iter::repeat_with(|| receiver.next(SOON)).find(is_bundle).unwrap();
+    // More ends while it waits are a message of their own, so they change nothing about it.
+    let later = start(&daemon, "script", "echo later");
+    let mut others = Vec::new();
+    let again = loop {
+        let got = receiver.next(SOON);
+        if got.header("webhook-id") == refused.header("webhook-id") {
+            break got;
+        }
+        others.push(got);
+    };
+    assert_eq!(title(&again), title(&refused), "the same tasks");
+    while !others.iter().any(|got| got.json()["data"]["task_id"] == later.as_str() || is_bundle(got)) {
+        others.push(receiver.next(SOON));
+    }
+    let ids: std::collections::HashSet<&str> = others.iter().map(|got| got.header("webhook-id")).collect();
+    assert!(ids.len() == others.len() && !ids.contains(again.header("webhook-id")), "{others:?}");
+}
+
+#[test]
 fn a_section_that_is_wrong_is_named_with_what_is_expected() {
     for (section, why) in [
         ("kind = \"pigeon\"", "command, desktop, webhook, ntfy, telegram or push"),
@@ -206,6 +278,17 @@ fn a_section_that_is_wrong_is_named_with_what_is_expected() {
         let output = home.command(&["notify", "test"]).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && error.contains(why), "{section}: {error}");
+    }
+    // An address that cannot be one is refused by every command that reads the file, without what may be a secret.
+    for (url, shown) in [("notaurl", "\"notaurl\""), ("ftp://x/secret", "\"ftp:/…\""), ("https://", "\"https:/…\"")]
+    {
+        let home = home_with(&format!("[notify.x]\nkind = \"webhook\"\nurl = \"{url}\"\n"));
+        for command in [&["tasks"][..], &["notify", "test"], &["serve"]] {
+            let output = home.command(command).output().unwrap();
+            let error = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!output.status.success() && error.contains("notify.x.url must be an address"), "{url}: {error}");
+            assert!(error.contains(&format!("got {shown}")) && !error.contains("secret"), "{url}: {error}");
+        }
     }
     let home = home_with("[notify.x]\nknid = \"desktop\"\n");
     let output = home.command(&["tasks"]).output().unwrap();

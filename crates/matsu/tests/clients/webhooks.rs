@@ -287,10 +287,12 @@ fn two_daemons_on_postgres_start_one_task_for_a_delivery_that_both_get() {
 fn a_webhook_of_a_removed_user_is_paused() {
     let home = home();
     let daemon = home.serve();
-    home.run(&["user", "add", "ada"]);
+    let folder = home.path("project");
+    home.run(&["user", "add", "ada", "--root", folder.to_str().unwrap()]);
     let token = home.run(&["token", "new", "hers", "--user", "ada", "--role", "member"]);
     let ada = Http { token: token["secret"].as_str().unwrap().to_owned(), ..daemon.http().clone() };
-    let wish = json!({ "name": "hers", "kind": "github", "run": { "cli_name": "cat", "message": "Look." } });
+    let run = json!({ "cli_name": "cat", "message": "Look." });
+    let wish = json!({ "name": "hers", "kind": "github", "run": run, "directory": folder });
     let added = ada.rest("POST", "/webhooks", &wish).json();
     let text = |name: &str| added[name].as_str().unwrap_or_else(|| panic!("{added}")).to_owned();
     let sender = Sender { http: daemon.http().clone(), name: text("name"), path: text("path"), secret: text("secret") };
@@ -299,6 +301,50 @@ fn a_webhook_of_a_removed_user_is_paused() {
         let reply = sender.github("d-1", "issues", b"{}");
         assert!(reply.status == 403 && reply.body.contains("owner was removed"), "{reply:?}");
     }
+}
+
+#[test]
+fn removing_a_webhook_says_how_many_deliveries_are_dropped() {
+    let home = home();
+    let daemon = home.serve();
+    let sender = add(&home, &daemon, "triage", &["--github"]);
+    for number in 0..3 {
+        let body = format!("{{\"issue\":{{\"title\":\"{number}\"}}}}");
+        assert_eq!(sender.github(&format!("d-{number}"), "issues", body.as_bytes()).status, 202);
+    }
+    // One is started at once, the others a minute apart.
+    until("the first is started", SOON, || {
+        sender.history(&home).iter().any(|delivery| delivery["state"] == "started").then_some(())
+    });
+    let output = home.command(&["webhook", "remove", "triage"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(said, "triage is removed; 2 deliveries that waited for their start are dropped\n");
+    let empty = add(&home, &daemon, "empty", &["--github"]);
+    assert_eq!(home.run(&["webhook", "remove", &empty.name])["dropped"], 0);
+    let tasks = daemon.http().rest("GET", "/tasks", &Value::Null).json();
+    assert_eq!(tasks["items"].as_array().unwrap().len(), 1, "the task that was started stays: {tasks}");
+}
+
+#[test]
+fn a_delivery_whose_run_cannot_start_is_a_failed_task_with_the_reason() {
+    let home = home();
+    let daemon = home.serve();
+    let sender = add(&home, &daemon, "triage", &["--github"]);
+    std::fs::remove_dir(home.path("project")).unwrap();
+    assert_eq!(sender.github("d-1", "issues", b"{}").status, 202);
+    let delivery = until("it has failed", SOON, || {
+        sender.history(&home).into_iter().find(|delivery| delivery["state"] == "failed")
+    });
+    let (why, task) = (delivery["note"].as_str().unwrap(), delivery["task_id"].as_str().unwrap());
+    assert!(why.contains("project is not there"), "{delivery}");
+    let task = daemon.http().rest("GET", &format!("/tasks/{task}"), &Value::Null).json();
+    let title = "webhook triage could not start cat";
+    assert_eq!((&task["status"], &task["title"]), (&json!("failed"), &json!(title)), "{task}");
+    let said = daemon.http().says("get_task_status", &json!({ "task_id": task["task_id"] }));
+    assert!(said["error"].as_str().unwrap().contains(why), "{said}");
+    let output = home.command(&["doctor", "--json"]).output().unwrap();
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(report.contains("the webhook triage of") && !output.status.success(), "{report}");
 }
 
 #[test]
@@ -318,6 +364,8 @@ fn what_cannot_be_a_webhook_is_refused_with_what_is_expected() {
     refused(&[&agent[..], &["look {{at"]].concat(), "without }}");
     refused(&[&agent[..], &[" "]].concat(), "empty");
     refused(&[&agent[..], &["look", "--mode", "everything"]].concat(), "mode");
+    refused(&[&agent[..], &["look", "--mode", "full"]].concat(), "mode full is not allowed for cat");
+    refused(&["--agent", "nope", "--template", "look"], "there is no agent nope; there are");
     refused(&[&agent[..], &["look", "--secret-file", short.to_str().unwrap()]].concat(), "16 to 512");
     refused(&[&agent[..], &["look", "--secret-file", long.to_str().unwrap()]].concat(), "whsec_");
     refused(&[&agent[..], &["look", "--github", "--gitlab"]].concat(), "cannot be used with");

@@ -38,6 +38,14 @@ pub struct TakeNotices {
 }
 request!(TakeNotices => Vec<NoticeRow>);
 
+/// From now on these notices are one message with this id, however often it is tried.
+#[derive(Clone, Debug)]
+pub struct BundleNotices {
+    pub ids: Vec<NoticeId>,
+    pub bundle: String,
+}
+request!(BundleNotices => ());
+
 /// Notes what came of notices of one channel.
 #[derive(Clone, Debug)]
 pub struct SettleNotices {
@@ -53,7 +61,15 @@ request!(SettleNotices => ());
 pub struct NextNoticeAt(pub Vec<String>);
 request!(NextNoticeAt => Option<Timestamp>);
 
-/// Channels with notices that wait, by name.
+/// Notes what a message of a channel came to that is no notice: `None`, it arrived.
+#[derive(Clone, Debug)]
+pub struct NoteChannel {
+    pub channel: String,
+    pub error: Option<String>,
+}
+request!(NoteChannel => ());
+
+/// Channels with notices that wait or whose last message did not arrive, by name.
 #[derive(Clone, Debug)]
 pub struct ChannelStates;
 request!(ChannelStates => Vec<ChannelState>);

@@ -5,6 +5,7 @@ use crate::id::{FiringId, ScheduleId};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
 use crate::schedule::{Firing, FiringOutcome, FiringState, NewSchedule, Schedule};
+use crate::unstarted::FailedStart;
 
 use super::request;
 
@@ -48,11 +49,17 @@ pub struct DueSchedules {
 }
 request!(DueSchedules => Vec<Schedule>);
 
-/// Stores the firing of the time that was due and the next time, if no other node has. `false`: another has.
+/// Stores a firing and the next time, if no other node has. `false`: another has.
 #[derive(Clone, Debug)]
 pub struct FireSchedule {
     pub schedule: Schedule,
+    /// The newest time that has come.
+    pub due_at: Timestamp,
     pub state: FiringState,
+    /// Why nothing is started for it.
+    pub note: Option<String>,
+    /// Why nothing is started for the times before it, if the schedule was due earlier.
+    pub left_out: Option<String>,
     pub next_at: Option<Timestamp>,
     pub now: Timestamp,
 }
@@ -68,6 +75,7 @@ pub struct TakeFirings {
 }
 request!(TakeFirings => Vec<(Firing, Schedule)>);
 
+/// A firing that failed becomes a task that has failed with the reason, in the same transaction.
 #[derive(Clone, Debug)]
 pub struct SettleFiring {
     pub id: FiringId,
@@ -84,3 +92,8 @@ request!(ListFirings => Page<Firing>);
 #[derive(Clone, Debug)]
 pub struct NextScheduleAt;
 request!(NextScheduleAt => Option<Timestamp>);
+
+/// Schedules and webhooks of all users whose last start failed, by name.
+#[derive(Clone, Debug)]
+pub struct FailedStarts;
+request!(FailedStarts => Vec<FailedStart>);

@@ -4,7 +4,8 @@ use crate::clock::Timestamp;
 use crate::id::{DeliveryId, TaskId, WebhookId};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
-use crate::webhook::{Delivery, NewDelivery, NewWebhook, Receipt, Webhook};
+use crate::unstarted::Unstarted;
+use crate::webhook::{Delivery, NewDelivery, NewWebhook, Receipt, RemovedWebhook, Webhook};
 
 use super::request;
 
@@ -36,10 +37,10 @@ request!(ListWebhooks => Page<Webhook>);
 pub struct PauseWebhook(pub WebhookId, pub Option<String>);
 request!(PauseWebhook => ());
 
-/// With its deliveries. Tasks stay.
+/// With its deliveries; those that wait for their start are dropped. Tasks stay.
 #[derive(Clone, Debug)]
 pub struct RemoveWebhook(pub Principal, pub String);
-request!(RemoveWebhook => Webhook);
+request!(RemoveWebhook => RemovedWebhook);
 
 /// Whether there is one that takes deliveries.
 #[derive(Clone, Debug)]
@@ -65,11 +66,11 @@ pub struct TakeDeliveries {
 }
 request!(TakeDeliveries => Vec<(Delivery, String, Webhook)>);
 
-/// Notes the task that was started, or why none was. The payload is forgotten.
+/// Notes the task that was started, or makes one that has failed with the reason. The payload is forgotten.
 #[derive(Clone, Debug)]
 pub struct SettleDelivery {
     pub id: DeliveryId,
-    pub begun: Result<TaskId, String>,
+    pub begun: Result<TaskId, Box<Unstarted>>,
 }
 request!(SettleDelivery => ());
 

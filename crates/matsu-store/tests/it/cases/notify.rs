@@ -5,10 +5,10 @@ use std::time::Duration;
 use matsu_core::id::{JobId, NodeId, TaskId};
 use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::NOTICE_QUIET;
-use matsu_core::notify::{AnswerCode, ChannelRow, CodeUse, NoticeEvent, NoticeOutcome};
+use matsu_core::notify::{AnswerCode, ChannelRow, ChannelState, CodeUse, NoticeEvent, NoticeOutcome};
 use matsu_core::ports::store::{
-    AnswerQuestion, ChannelStates, LeaseReplies, NextNoticeAt, ParkForInput, PutChannels, PutCodes, ResumeFromInput,
-    SetReplyPosition, SettleNotices, SweepNotices, TakeNotices, UseCode,
+    AnswerQuestion, BundleNotices, ChannelStates, LeaseReplies, NextNoticeAt, NoteChannel, ParkForInput, PutChannels,
+    PutCodes, ResumeFromInput, SetReplyPosition, SettleNotices, SweepNotices, TakeNotices, UseCode,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
@@ -133,9 +133,51 @@ pub async fn a_notice_is_taken_by_one_node_and_comes_again_if_that_node_dies(t: 
         .unwrap();
     assert_eq!(t.store.run(NextNoticeAt(phone.clone())).await.unwrap(), None);
     assert_eq!(t.store.run(ChannelStates).await.unwrap(), []);
+    // A message that was given up leaves nothing that waits; the channel is named until a message arrives.
+    let third = ended(&t).await;
+    let due = later.plus(NOTICE_QUIET);
+    let taken =
+        t.store.run(TakeNotices { channels: phone.clone(), now: due, again_at: later, rows_max: 10 }).await.unwrap();
+    assert_eq!(taken.iter().map(|one| &one.task_id).collect::<Vec<_>>(), [&third.id]);
+    let settle =
+        |outcome| SettleNotices { channel: "phone".to_owned(), ids: vec![taken[0].id.clone()], outcome, now: later };
+    let state =
+        |error: &str| ChannelState { channel: "phone".to_owned(), waiting: 0, last_error: Some(error.to_owned()) };
+    t.store.run(settle(NoticeOutcome::GivenUp { error: "gone".to_owned() })).await.unwrap();
+    assert_eq!(t.store.run(ChannelStates).await.unwrap(), [state("gone")]);
+    t.store.run(settle(NoticeOutcome::NotNeeded)).await.unwrap();
+    assert_eq!(t.store.run(ChannelStates).await.unwrap(), [state("gone")], "nothing was sent");
+    let note = |error: Option<&str>| NoteChannel { channel: "phone".to_owned(), error: error.map(str::to_owned) };
+    t.store.run(note(Some("refused"))).await.unwrap();
+    assert_eq!(t.store.run(ChannelStates).await.unwrap(), [state("refused")]);
+    t.store.run(note(None)).await.unwrap();
+    assert_eq!(t.store.run(ChannelStates).await.unwrap(), []);
     t.store.run(PutChannels { channels: vec![channel("phone", "local", NoticeEvent::ALL)], now: later }).await.unwrap();
     assert_eq!(t.store.run(SweepNotices { unused_since: later, rows_max: 10 }).await.unwrap(), 0, "not yet");
-    assert_eq!(t.store.run(SweepNotices { unused_since: later.plus(MINUTE), rows_max: 10 }).await.unwrap(), 2);
+    assert_eq!(t.store.run(SweepNotices { unused_since: later.plus(MINUTE), rows_max: 10 }).await.unwrap(), 3);
+}
+
+pub async fn notices_that_were_tried_as_one_message_stay_that_message(t: TestStore) {
+    let now = t.now();
+    t.store.run(PutChannels { channels: vec![channel("phone", "local", NoticeEvent::ALL)], now }).await.unwrap();
+    for _ in 0..2 {
+        ended(&t).await;
+    }
+    let (due, phone) = (now.plus(MINUTE), names(&["phone"]));
+    let take = async || {
+        let request = TakeNotices { channels: phone.clone(), now: due, again_at: due, rows_max: 10 };
+        t.store.run(request).await.unwrap()
+    };
+    let first = take().await;
+    assert_eq!(first.iter().map(|one| one.bundle.as_deref()).collect::<Vec<_>>(), [None, None]);
+    let ids: Vec<_> = first.iter().map(|one| one.id.clone()).collect();
+    t.store.run(BundleNotices { ids: ids.clone(), bundle: "b.2".to_owned() }).await.unwrap();
+    // The sender died before it could say what came of it, and another task ended meanwhile.
+    ended(&t).await;
+    let again = take().await;
+    let (tried, fresh): (Vec<_>, Vec<_>) = again.iter().partition(|one| one.bundle.as_deref() == Some("b.2"));
+    assert_eq!(tried.iter().map(|one| one.id.clone()).collect::<Vec<_>>(), ids);
+    assert_eq!(fresh.iter().map(|one| one.bundle.as_deref()).collect::<Vec<_>>(), [None], "it is not part of it");
 }
 
 pub async fn a_code_is_used_once_in_its_channel_and_one_node_reads_answers(t: TestStore) {

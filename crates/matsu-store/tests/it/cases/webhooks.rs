@@ -13,6 +13,7 @@ use matsu_core::principal::Principal;
 use matsu_core::secret::Token;
 use matsu_core::webhook::{DeliveryState, NewDelivery, NewWebhook, Receipt, Webhook, WebhookKind};
 
+use super::schedules::unstarted;
 use crate::harness::TestStore;
 
 fn new(name: &str) -> NewWebhook {
@@ -50,7 +51,7 @@ pub async fn a_delivery_is_stored_once_by_its_key_and_by_its_body(t: TestStore) 
     }
     assert!(matches!(receive(delivery(&other, "d1", Some("x")), now).await, Receipt::Stored(_)), "another webhook");
     // It is known for as long as was promised, also after it was started.
-    t.store.run(SettleDelivery { id: first.id.clone(), begun: Err("no".to_owned()) }).await.unwrap();
+    t.store.run(SettleDelivery { id: first.id.clone(), begun: Err(unstarted(&t, "no")) }).await.unwrap();
     let (late, later) = (now.plus(WEBHOOK_DELIVERIES_KEPT), now.plus(WEBHOOK_DELIVERIES_KEPT * 2));
     assert!(matches!(receive(delivery(&webhook, "d6", None), late).await, Receipt::Stored(_)));
     assert!(matches!(receive(delivery(&webhook, "d1", None), late).await, Receipt::Repeated(_)), "still known");
@@ -98,7 +99,7 @@ pub async fn a_delivery_of_a_node_that_died_is_taken_again_and_settled_once(t: T
     assert_eq!((again[0].0.id.clone(), again[0].1.as_str()), (taken[0].0.id.clone(), "{\"a\":1}"));
     let task = TaskId::from_text("task_1");
     t.store.run(SettleDelivery { id: again[0].0.id.clone(), begun: Ok(task.clone()) }).await.unwrap();
-    t.store.run(SettleDelivery { id: again[0].0.id.clone(), begun: Err("late".to_owned()) }).await.unwrap();
+    t.store.run(SettleDelivery { id: again[0].0.id.clone(), begun: Err(unstarted(&t, "late")) }).await.unwrap();
     let all = t.store.run(ListDeliveries(webhook.id.clone(), PageRequest::default())).await.unwrap().items;
     assert_eq!((all.len(), all[0].state, &all[0].task_id), (1, DeliveryState::Started, &Some(task)));
     assert_eq!(t.store.run(NextDeliveryAt).await.unwrap(), None);
@@ -122,7 +123,8 @@ pub async fn webhooks_are_their_owners_and_found_by_name(t: TestStore) {
     t.store.run(PauseWebhook(webhook.id.clone(), Some("paused by its owner".to_owned()))).await.unwrap();
     assert_eq!(t.store.run(TakeDeliveries { now, again_at: now, rows_max: 10 }).await.unwrap(), [], "it is paused");
     assert!(!t.store.run(HasWebhooks).await.unwrap());
-    t.store.run(RemoveWebhook(owner.clone(), "triage".to_owned())).await.unwrap();
+    let removed = t.store.run(RemoveWebhook(owner.clone(), "triage".to_owned())).await.unwrap();
+    assert_eq!((&removed.webhook.id, removed.dropped), (&webhook.id, 1), "one was taken and not started");
     assert_eq!(t.store.run(ListWebhooks(owner.clone(), PageRequest::default())).await.unwrap().items, []);
     assert_eq!(t.store.run(NextDeliveryAt).await.unwrap(), None, "its deliveries are gone");
 }

@@ -1,10 +1,12 @@
 //! Work that starts by itself: through the command line and the daemon, across an end of the daemon.
 
+use std::process::Stdio;
 use std::time::Duration;
 
-use matsu_core::clock::Clock;
+use matsu_core::clock::{Clock, Timestamp};
 use serde_json::{Value, json};
 
+use super::terminal::{Watching, lines_of};
 use super::{Bench, SOON};
 use crate::home::{kill, postgres_store, until};
 
@@ -70,6 +72,52 @@ fn a_time_that_passes_without_a_daemon_is_made_up_for_once() {
     assert_eq!(paused["items"].as_array().unwrap().len(), 0, "{paused}");
 }
 
+/// As if the machine had slept for so many minutes longer than it did.
+fn put_back(bench: &Bench, minutes: i64) {
+    let store = rusqlite::Connection::open(bench.home.data_dir().join("matsu.db")).unwrap();
+    store.execute("UPDATE schedules SET next_at = next_at - ?1", [minutes * 60_000]).unwrap();
+}
+
+#[test]
+fn of_several_missed_times_the_newest_counts_and_the_others_stand_in_the_history() {
+    let bench = Bench::new();
+    let add = |name: &str, more: &[&str]| {
+        let wish = ["schedule", "add", "--every", "1h", "--name", name];
+        bench.home.run(&[&wish[..], more, &["run", "script", "echo hourly"]].concat());
+    };
+    add("caught up", &[]);
+    add("left out", &["--no-catch-up"]);
+    let wish = ["schedule", "add", "* * * * *", "--name", "minutes", "--no-catch-up", "run", "script", "echo minutes"];
+    bench.home.run(&wish);
+    std::fs::write(bench.home.data_dir().join("stopped"), "").unwrap();
+    kill(bench.home.relayed().0);
+    put_back(&bench, 150);
+    let began = Clock::system().now();
+    let _client = bench.client();
+    let due = |firing: &Value| Timestamp::parse(firing["due_at"].as_str().unwrap()).unwrap();
+    let minutes_ago = |firing: &Value| began.since(due(firing)).as_secs() / 60;
+    let caught_up = history(&bench, "caught up");
+    assert_eq!((caught_up.len(), &caught_up[0]["state"]), (2, &json!("started")), "{caught_up:?}");
+    assert!((29..=31).contains(&minutes_ago(&caught_up[0])), "the newest: {caught_up:?}");
+    let left_out = history(&bench, "left out");
+    let states = left_out.iter().map(|firing| firing["state"].as_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(states, ["missed", "missed"], "{left_out:?}");
+    let note = |firing: &Value| firing["note"].as_str().unwrap_or_default().to_owned();
+    assert!(note(&left_out[0]).contains("does not make up for missed times"), "{left_out:?}");
+    for earlier in [&caught_up[1], &left_out[1]] {
+        assert_eq!(earlier["state"], "missed", "{earlier}");
+        assert!(note(earlier).contains("only the newest counts"), "{earlier}");
+        assert!((89..=91).contains(&minutes_ago(earlier)), "{earlier}");
+    }
+    // The newest of these was less than a minute ago, which is in time.
+    let minutes = history(&bench, "minutes");
+    let is_earlier = |firing: &&Value| minutes_ago(firing) > 100;
+    let earlier = minutes.iter().find(is_earlier).unwrap_or_else(|| panic!("{minutes:?}"));
+    assert!(earlier["state"] == "missed" && note(earlier).contains("only the newest counts"), "{minutes:?}");
+    let newest = minutes.iter().rfind(|firing| !is_earlier(firing)).unwrap_or_else(|| panic!("{minutes:?}"));
+    assert_eq!(newest["state"], "started", "{minutes:?}");
+}
+
 #[test]
 fn what_cannot_be_scheduled_is_refused_with_what_is_expected() {
     let bench = Bench::new();
@@ -83,7 +131,69 @@ fn what_cannot_be_scheduled_is_refused_with_what_is_expected() {
     refused(&["--every", "10s", "run", "script", "true"], "at least 60");
     refused(&["--tz", "Mars/Base", "0 7 * * *", "run", "script", "true"], "Europe/Berlin");
     refused(&["--at", "tomorrow", "run", "script", "true"], "2030-01-31");
+    let past = ["--tz", "Europe/Berlin", "--at", "2020-01-31 07:00", "run", "script", "true"];
+    refused(&past, "the time 2020-01-31T06:00:00Z has passed, it is ");
+    refused(&past, "name a time that is to come, such as ");
     refused(&["0 7 * * *", "run", "script", "true", "--mode", "everything"], "mode");
+}
+
+#[test]
+fn an_agent_or_a_mode_that_cannot_be_used_is_refused_when_the_schedule_is_added() {
+    let bench = Bench::with("[agents]\nmode_max = \"workspace-write\"\n");
+    let refused = |args: &[&str], expected: &str| {
+        let ran = bench.run(&[&["schedule", "add", "0 7 * * *", "--name", "never"], args].concat());
+        assert!(ran.code != 0 && ran.err.contains(expected), "{args:?}: {ran:?}");
+    };
+    refused(&["run", "nope", "true"], "there is no agent nope; there are");
+    refused(&["run", "script", "true", "--mode", "full"], "mode full is not allowed for script");
+    refused(&["run", "script", "true", "--model", "x", "--fallback", "nope"], "there is no agent nope");
+    let listed: Value = bench.home.run(&["schedule", "list"]);
+    assert_eq!(listed["items"], json!([]), "nothing was added");
+    let wish = ["schedule", "add", "0 7 * * *", "run", "script", "true", "--mode", "workspace-write"];
+    let added = bench.run(&wish);
+    assert!(added.code == 0 && added.out.contains("fires next at"), "{added:?}");
+}
+
+#[test]
+fn a_start_that_fails_is_reported_to_the_owner_in_every_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let notices = folder.path().join("notices");
+    let bench = Bench::with(&format!(
+        "[notify.mine]\nkind = \"command\"\nevents = \"failed\"\nmin_seconds = 3600\ncommand = \"cat >> {0}; echo >> {0}\"\n",
+        notices.display()
+    ));
+    let mut watching = Watching(bench.shell(&["watch", "--lines"]).stdout(Stdio::piped()).spawn().unwrap());
+    let lines = lines_of(&mut watching.0);
+    let at = in_seconds(4);
+    let wish = ["schedule", "add", "--at", &at, "--name", "nightly", "run", "script", "echo never"];
+    assert_eq!(bench.run(&wish).code, 0);
+    // Its folder is gone when its time comes.
+    std::fs::remove_dir(&bench.root).unwrap();
+    let fired = history(&bench, "nightly");
+    assert_eq!((fired.len(), fired[0]["state"].as_str()), (1, Some("failed")), "{fired:?}");
+    let why = fired[0]["note"].as_str().unwrap();
+    let task = fired[0]["task_id"].as_str().unwrap();
+    let line = lines.recv_timeout(SOON).unwrap();
+    assert!(line.starts_with(&format!("{task} failed: schedule nightly could not start script")), "{line}");
+    let notice = until("a notice has come", SOON, || {
+        serde_json::from_str::<Value>(std::fs::read_to_string(&notices).ok()?.lines().next()?).ok()
+    });
+    assert_eq!((&notice["event"], &notice["task_id"]), (&json!("failed"), &json!(task)), "{notice}");
+    assert_eq!(notice["title"], "failed: schedule nightly could not start script", "{notice}");
+    let text = notice["text"].as_str().unwrap();
+    assert!(text.contains(why) && text.contains("matsu schedule history nightly"), "{notice}");
+    let output = bench.home.command(&["doctor", "--json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = report["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == "starts");
+    let found = found.unwrap_or_else(|| panic!("{report}"));
+    assert!(found["state"] == "problem" && found["detail"].as_str().unwrap().contains(why), "{found}");
+    let output = bench.home.command(&["retry", task]).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && error.contains("was never started"), "{error}");
+    // A schedule that is gone needs no correction any more.
+    bench.home.run(&["schedule", "remove", "nightly"]);
+    let output = bench.home.command(&["doctor", "--json"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("nightly"), "{output:?}");
 }
 
 #[test]

@@ -26,9 +26,9 @@ case "$answer" in *'"option":"yes"'*) echo '{"type":"result","text":"went on"}';
 /// What a command printed and how it ended.
 #[derive(Debug)]
 pub(super) struct Ran {
-    code: i32,
+    pub(super) code: i32,
     pub(super) out: String,
-    err: String,
+    pub(super) err: String,
 }
 
 fn ran(output: Output) -> Ran {
@@ -37,7 +37,7 @@ fn ran(output: Output) -> Ran {
 }
 
 impl Bench {
-    fn shell(&self, args: &[&str]) -> Command {
+    pub(super) fn shell(&self, args: &[&str]) -> Command {
         let mut command = self.home.command(args);
         command.current_dir(&self.root).stdin(Stdio::null());
         command
@@ -258,7 +258,7 @@ fn the_list_of_tasks_fits_the_terminal() {
 }
 
 /// Lines of a program as they come.
-fn lines_of(child: &mut Child) -> Receiver<String> {
+pub(super) fn lines_of(child: &mut Child) -> Receiver<String> {
     let (lines, read) = channel();
     let output = BufReader::new(child.stdout.take().unwrap());
     // Ends with the child's output.
@@ -266,12 +266,22 @@ fn lines_of(child: &mut Child) -> Receiver<String> {
     read
 }
 
-struct Watching(Child);
+pub(super) struct Watching(pub(super) Child);
 
 impl Drop for Watching {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_empty_id_of_a_task_is_refused_with_where_ids_are_listed() {
+    let bench = Bench::new();
+    for command in ["result", "status", "logs", "answer", "stop", "retry", "apply", "diff", "merge"] {
+        let ran = bench.run(&[command, ""]);
+        assert!(ran.code == 2 && ran.err.contains("the id of the task is empty"), "{command}: {ran:?}");
+        assert!(ran.err.contains("see `matsu tasks`"), "{command}: {ran:?}");
     }
 }
 
