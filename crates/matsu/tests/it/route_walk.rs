@@ -98,7 +98,8 @@ const OPERATIONS: &[(&str, Gets)] = &[
     ("remove_schedule", Gets::Nothing),
     ("list_firings", Gets::Nothing),
     ("list_webhooks", Gets::EmptyList),
-    ("add_webhook", Gets::Own),
+    // A member without a folder may start no agent, so no webhook may for it.
+    ("add_webhook", Gets::Refused),
     ("pause_webhook", Gets::Nothing),
     ("test_webhook", Gets::Nothing),
     ("remove_webhook", Gets::Nothing),
@@ -190,6 +191,7 @@ impl Stage {
         let mut settings = std::fs::read_to_string(&config).unwrap();
         settings.push_str("[notify.browsers]\nkind = \"push\"\nallow_hosts = \"127.0.0.1:9\"\n");
         std::fs::write(&config, settings).unwrap();
+        matsu_testkit::fake_agents::write(&home.path("agents")).unwrap();
         let daemon = model_chats::serve(&home);
         let api = &daemon.api;
         let task = api.submit(vec![noop()]);
@@ -212,7 +214,7 @@ impl Stage {
         let token = text(&api.post("/api/v1/tokens", &json!({ "name": MARK }))["token"]["id"]);
         let plan = json!({ "name": MARK, "cron": "0 7 1 1 *", "research": { "query": MARK }, "searches": [MARK] });
         let schedule = text(&api.post("/api/v1/schedules", &plan)["schedule_id"]);
-        let hook = json!({ "name": MARK, "run": { "cli_name": "claude", "message": MARK } });
+        let hook = json!({ "name": MARK, "run": { "cli_name": "cat", "message": MARK } });
         let webhook = text(&api.post("/api/v1/webhooks", &hook)["webhook_id"]);
         let push = text(&api.post("/api/v1/push", &browser())["subscription_id"]);
         home.run_json(&["user", "add", "bob"]);
@@ -298,7 +300,7 @@ fn body_of(operation: &str) -> Option<Value> {
             json!({ "name": "daily", "cron": "0 7 * * *", "research": { "query": "pines" }, "searches": ["pines"] })
         }
         "pause_schedule" | "pause_webhook" => json!({ "paused": false }),
-        "add_webhook" => json!({ "name": "triage", "run": { "cli_name": "claude", "message": "look" } }),
+        "add_webhook" => json!({ "name": "triage", "run": { "cli_name": "cat", "message": "look" } }),
         "test_webhook" => json!({ "payload": {} }),
         "subscribe_push" => browser(),
         "put_user" => json!({ "name": "eve" }),
