@@ -143,7 +143,7 @@ impl Task {
         is_agent && serde_json::from_str::<Mark>(&self.config_json).unwrap_or_default().not_started
     }
 
-    /// The project folder of the client that started it; absent where a person or a schedule did.
+    /// The folder of the project that it belongs to: that of the client that started it, else of the directory it is for.
     #[must_use]
     pub fn started_in(&self) -> Option<String> {
         started_in(&self.config_json)

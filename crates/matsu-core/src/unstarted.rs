@@ -14,6 +14,8 @@ pub struct Unstarted {
     pub job_id: JobId,
     pub owner: Principal,
     pub title: String,
+    /// The project that it was for.
+    pub started_in: Option<String>,
     /// The agents that were to run.
     pub agents: Vec<String>,
     pub code: String,
@@ -34,7 +36,8 @@ impl Unstarted {
             owner: self.owner.clone(),
             project_id: None,
             title: self.title.clone(),
-            config_json: json!({ "agents": self.agents, "not_started": true }).to_string(),
+            config_json: json!({ "agents": self.agents, "not_started": true, "started_in": self.started_in })
+                .to_string(),
             budget: Vec::new(),
             assignee: None,
             parent_id: None,

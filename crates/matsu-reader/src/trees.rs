@@ -5,9 +5,25 @@
 /// of every page.
 #[derive(Default)]
 pub struct Trees {
-    roots: Vec<i32>,
-    splits: Vec<Split>,
-    leaves: Vec<f32>,
+    trees: Vec<Tree>,
+    nodes: Vec<Node>,
+    /// The leaf of each node; zero at a split.
+    values: Vec<f32>,
+}
+
+#[derive(Clone, Copy)]
+struct Tree {
+    root: u32,
+    /// Steps from the root to the farthest leaf.
+    depth: u32,
+}
+
+/// A split, or a leaf, which leads to itself: so every row can make the same number of steps.
+#[derive(Clone, Copy)]
+struct Node {
+    threshold: f32,
+    feature: u32,
+    children: [u32; 2],
 }
 
 /// A child below zero is leaf `-child - 1`.
@@ -18,6 +34,9 @@ struct Split {
     left: i32,
     right: i32,
 }
+
+/// So many rows are walked side by side: while one waits for its node, the others go on.
+const LANES: usize = 8;
 
 impl Trees {
     /// `None` if a line is not a tree that ends in leaves, or asks for more than `features`.
@@ -35,12 +54,29 @@ impl Trees {
     pub fn probabilities<R: AsRef<[f32]>>(&self, rows: &[R]) -> Vec<f32> {
         let mut odds = vec![0.0; rows.len()];
         // Tree by tree: one tree stays in the cache while it is walked for every row.
-        for root in &self.roots {
-            for (odds, row) in odds.iter_mut().zip(rows) {
-                *odds += self.value(*root, row.as_ref());
+        for tree in &self.trees {
+            for (odds, rows) in odds.chunks_mut(LANES).zip(rows.chunks(LANES)) {
+                self.add_values(*tree, rows, odds);
             }
         }
         odds.into_iter().map(|odds: f32| 1.0 / (1.0 + (-odds).exp())).collect()
+    }
+
+    /// Adds what the tree says of each row.
+    fn add_values<R: AsRef<[f32]>>(&self, tree: Tree, rows: &[R], odds: &mut [f32]) {
+        let mut at = [tree.root; LANES];
+        for _ in 0..tree.depth {
+            for (at, row) in at.iter_mut().zip(rows) {
+                let node = &self.nodes[*at as usize];
+                let value = row.as_ref().get(node.feature as usize).copied().unwrap_or(0.0);
+                // By index and not by a condition: which way a row goes cannot be foreseen.
+                let is_left = value <= node.threshold;
+                *at = node.children[usize::from(!is_left)];
+            }
+        }
+        for (odds, at) in odds.iter_mut().zip(at) {
+            *odds += self.values[at as usize];
+        }
     }
 
     fn add(&mut self, line: &str, features: u32) -> Option<()> {
@@ -58,23 +94,36 @@ impl Trees {
         if !is_sound || leaves.is_empty() {
             return None;
         }
-        let (before, leaves_before) = (i32::try_from(self.splits.len()).ok()?, i32::try_from(self.leaves.len()).ok()?);
-        let moved = |child: i32| if child < 0 { child - leaves_before } else { child + before };
-        self.roots.push(moved(if splits.is_empty() { -1 } else { 0 }));
-        self.splits.extend(splits.iter().map(|s| Split { left: moved(s.left), right: moved(s.right), ..*s }));
-        self.leaves.extend(leaves);
+        let before = u32::try_from(self.nodes.len()).ok()?;
+        let count = u32::try_from(splits.len()).ok()?;
+        // Leaves stand behind the splits.
+        let place = |child: i32| match u32::try_from(child) {
+            Ok(split) => Some(before + split),
+            Err(_) => Some(before + count + u32::try_from(leaf_of(child)).ok()?),
+        };
+        for split in &splits {
+            let children = [place(split.left)?, place(split.right)?];
+            self.nodes.push(Node { threshold: split.threshold, feature: split.feature, children });
+            self.values.push(0.0);
+        }
+        for leaf in &leaves {
+            let own = u32::try_from(self.nodes.len()).ok()?;
+            self.nodes.push(Node { threshold: 0.0, feature: 0, children: [own, own] });
+            self.values.push(*leaf);
+        }
+        self.trees.push(Tree { root: before, depth: depth(&splits) });
         Some(())
     }
+}
 
-    fn value(&self, root: i32, row: &[f32]) -> f32 {
-        let mut at = root;
-        while let Ok(place) = usize::try_from(at) {
-            let split = &self.splits[place];
-            let value = row.get(split.feature as usize).copied().unwrap_or(0.0);
-            at = if value <= split.threshold { split.left } else { split.right };
-        }
-        self.leaves[leaf_of(at)]
+/// Steps from the root to the farthest leaf. A child stands behind its parent.
+fn depth(splits: &[Split]) -> u32 {
+    let mut depths = vec![0; splits.len()];
+    for (at, split) in splits.iter().enumerate().rev() {
+        let below = |child: i32| usize::try_from(child).map_or(0, |child| depths[child]);
+        depths[at] = 1 + below(split.left).max(below(split.right));
     }
+    depths.first().copied().unwrap_or(0)
 }
 
 /// Leaves are numbered from -1 downwards.
@@ -109,6 +158,15 @@ mod tests {
         assert!((odds(&[0.5, 9.0]) + 0.5).abs() < 1e-4);
         assert!((odds(&[1.0, 2.0]) - 0.5).abs() < 1e-4);
         assert!((odds(&[1.0, 3.0]) - 1.5).abs() < 1e-4);
+    }
+
+    #[test]
+    fn many_rows_are_walked_as_one_is() {
+        let trees = Trees::parse("0 0.5 -1 1;1 2 -2 2;0 3 -3 -4|-1 0 1 2\n1 0 -1 -2|-0.5 0.25", 2).expect("trees");
+        let rows: Vec<[f32; 2]> = (0..2 * LANES as u8 + 3).map(|n| [f32::from(n % 5), f32::from(n % 4)]).collect();
+        let alone: Vec<f32> = rows.iter().flat_map(|row| trees.probabilities(&[row])).collect();
+        assert_eq!(trees.probabilities(&rows), alone);
+        assert!(trees.probabilities::<[f32; 2]>(&[]).is_empty());
     }
 
     #[test]

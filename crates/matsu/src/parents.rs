@@ -94,7 +94,8 @@ pub fn is_at_work(client: &str, folder: &str) -> bool {
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| client_of(*pid).as_deref() == Some(client)).any(|pid| {
         // Another user's process cannot be looked into, and is no session of this user's.
-        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| matsu_runtime::tool::folders::project_of(&cwd) == folder)
+        std::fs::read_link(format!("/proc/{pid}/cwd"))
+            .is_ok_and(|cwd| matsu_runtime::tool::folders::project_of(&cwd) == folder)
     })
 }
 

@@ -17,7 +17,7 @@ use crate::access::Access;
 use crate::dispatch::{self, Reply};
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
-use crate::tool::{ToolContext, Workplace};
+use crate::tool::{ToolContext, Workplace, folders};
 use crate::tools::TOOLS;
 
 /// Whether the owner may still work here.
@@ -66,6 +66,7 @@ pub struct Source<'a> {
     kind: &'static str,
     name: &'a str,
     owner: &'a Principal,
+    directory: Option<&'a str>,
     /// The agent of a run; absent: it is research.
     agent: Option<&'a str>,
 }
@@ -76,12 +77,14 @@ impl<'a> Source<'a> {
             Plan::Run(run) => run.get("cli_name").and_then(Value::as_str),
             Plan::Research { .. } => None,
         };
-        Self { kind: "schedule", name: &schedule.name, owner: &schedule.owner, agent }
+        let directory = schedule.directory.as_deref();
+        Self { kind: "schedule", name: &schedule.name, owner: &schedule.owner, directory, agent }
     }
 
     pub fn of_webhook(webhook: &'a Webhook) -> Self {
         let agent = webhook.run.get("cli_name").and_then(Value::as_str);
-        Self { kind: "webhook", name: &webhook.name, owner: &webhook.owner, agent }
+        let directory = webhook.directory.as_deref();
+        Self { kind: "webhook", name: &webhook.name, owner: &webhook.owner, directory, agent }
     }
 }
 
@@ -94,7 +97,7 @@ pub struct Refused {
 /// The task that tells the owner that nothing was started.
 pub fn unstarted(runtime: &Runtime, source: &Source<'_>, refused: Refused) -> Unstarted {
     let (now, Refused { code, why }) = (runtime.clock().now(), refused);
-    let Source { kind, name, owner, agent } = source;
+    let Source { kind, name, owner, directory, agent } = source;
     let message = format!(
         "the {kind} {name} could not start its work: {}. Correct this, or remove the {kind} and add it again as it \
          should be. What came of it before: matsu {kind} history {name}",
@@ -105,6 +108,7 @@ pub fn unstarted(runtime: &Runtime, source: &Source<'_>, refused: Refused) -> Un
         job_id: JobId::mint(now),
         owner: (*owner).clone(),
         title: format!("{kind} {name} could not start {}", agent.unwrap_or("its research")),
+        started_in: directory.map(|directory| folders::project_of(Path::new(directory))),
         agents: agent.iter().map(|agent| (*agent).to_owned()).collect(),
         code,
         why,

@@ -93,7 +93,9 @@ impl NativeTaskCalls {
                 let (structured, is_error) = wait_is_over(&self.tool_context(delivery), arrived).await;
                 TaskPayload::Completed { result: body(structured, is_error) }
             }
-            (TaskStatus::Completed | TaskStatus::Failed, _) if task.kind == TaskKind::Agent => self.of_run(task, delivery).await,
+            (TaskStatus::Completed | TaskStatus::Failed, _) if task.kind == TaskKind::Agent => {
+                self.of_run(task, delivery).await
+            }
             (TaskStatus::Completed | TaskStatus::Failed, _) => TaskPayload::Completed { result: see(task) },
             (TaskStatus::Cancelled, _) => TaskPayload::Cancelled,
             (TaskStatus::InputRequired, _) => self.open_questions(task, delivery).await,

@@ -94,6 +94,7 @@ pub fn unstarted(t: &TestStore, why: &str) -> Box<Unstarted> {
         job_id: JobId::from_text(format!("j_{why}")),
         owner: Principal::local_user(),
         title: "could not start".to_owned(),
+        started_in: None,
         agents: vec!["nope".to_owned()],
         code: "AGENT_NOT_FOUND".to_owned(),
         why: why.to_owned(),

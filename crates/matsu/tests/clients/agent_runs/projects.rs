@@ -47,7 +47,8 @@ fn what_a_person_or_a_schedule_starts_is_news_in_its_own_project_only() {
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
         serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}{why}"))
     };
-    let of_person = in_project(&["run", "script", "echo by a person", "--detach"])["task_id"].as_str().map(str::to_owned);
+    let of_person =
+        in_project(&["run", "script", "echo by a person", "--detach"])["task_id"].as_str().map(str::to_owned);
     let soon = Clock::system().now().plus(Duration::from_secs(2)).to_string();
     in_project(&["schedule", "add", "--at", &soon, "--name", "soon", "run", "script", "echo by a schedule"]);
     let of_schedule = until("the schedule has fired", SOON, || {
