@@ -157,9 +157,8 @@ where
     if let Err(error) = &ended {
         tracing::debug!(%error, "a connection broke");
     }
-    if ended.is_err() || was_reset.load(Ordering::SeqCst) {
-        carried.take_back(app.runtime()).await;
-    }
+    let were_read = ended.is_ok() && !was_reset.load(Ordering::SeqCst);
+    carried.end(were_read, app.runtime()).await;
 }
 
 async fn must_close(unauthenticated: Option<&Unauthenticated>) {

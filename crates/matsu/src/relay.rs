@@ -83,6 +83,9 @@ enum Unmet {
 /// How long a relay whose client has closed its output waits for open answers.
 const LAST_ANSWERS_MAX: Duration = Duration::from_millis(500);
 
+/// And how long it waits until the client has taken the results in them.
+const LAST_TAKEN_MAX: Duration = Duration::from_secs(2);
+
 /// A daemon that was started answers within this time, or another one is started.
 const START_AGAIN: Duration = Duration::from_secs(1);
 
@@ -345,13 +348,16 @@ async fn last_answers(
                 return;
             }
         }
+    };
+    let _ = Clock::system().within(LAST_ANSWERS_MAX, answers).await;
+    let taken = async {
         acknowledge(receipts, daemon).await;
         while !receipts.is_empty() {
             receipts.look_again().await;
             acknowledge(receipts, daemon).await;
         }
     };
-    let _ = Clock::system().within(LAST_ANSWERS_MAX, answers).await;
+    let _ = Clock::system().within(LAST_TAKEN_MAX, taken).await;
 }
 
 /// Sends a line of the daemon to the client, and remembers which results it shows.

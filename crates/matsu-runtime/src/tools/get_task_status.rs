@@ -21,7 +21,7 @@ use super::run_start::lending;
 use super::task_report::{Detail, OutputWish, TaskReport};
 use crate::native_task::DeferredWaits;
 use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest, Waits};
-use crate::tasks::TaskError;
+use crate::tasks::{TaskError, Tasks};
 use crate::tool::{Annotations, NativeTasks, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetTaskStatus;
@@ -290,8 +290,11 @@ fn detail(task: &Task, because: ReturnedBecause, input: &Input) -> Detail {
 }
 
 async fn many(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<ToolReply<Output>, ToolError> {
-    let (known, unknown) = sort_out(cx, ids).await?;
+    let Sorted { known, unknown, is_any_unread } = sort_out(cx, ids).await?;
     if unknown.is_empty() {
+        // What ended and was not read is there to be read, also if a list has shown that it ended.
+        let at_once = is_any_unread && input.since.is_none() && input.wait_for() != WaitFor::All;
+        let input = if at_once { &Input { timeout: None, ..input.clone() } } else { input };
         return report_many(cx, known, input, Vec::new()).await;
     }
     let gone: Vec<Line> = unknown.iter().map(|id| Line::plain(TaskReport::not_found(id))).collect();
@@ -314,10 +317,12 @@ async fn report_many(
         ToolReply::Done(reply) => reply,
         ToolReply::Deferred(task) => return Ok(ToolReply::Deferred(task)),
     };
-    let mut changed: Vec<String> = reply.changed.iter().map(ToString::to_string).collect();
+    // News first, each with its result; the others in brief. A list has shown the end of a task and not its result.
+    let is_unread = |task: &Task| !Tasks::unread(&cx.principal, &[task]).is_empty();
+    let (news, rest): (Vec<_>, Vec<_>) =
+        reply.tasks.iter().partition(|view| reply.changed.contains(&view.task.id) || is_unread(&view.task));
+    let mut changed: Vec<String> = news.iter().map(|view| view.task.id.to_string()).collect();
     changed.extend(gone.iter().map(|line| line.report.task_id.clone()));
-    // News first, each with its result; the others in brief.
-    let (news, rest): (Vec<_>, Vec<_>) = reply.tasks.iter().partition(|view| reply.changed.contains(&view.task.id));
     let mut lines = gone;
     for (views, detail) in [(&news, Detail::Full), (&rest, Detail::Brief)] {
         for view in views {
@@ -330,7 +335,9 @@ async fn report_many(
     cx.shows(&read).await;
     let since = reply.next_since.iter().map(|(id, since)| (id.to_string(), *since)).collect();
     let next = NextMany { since, after: None };
-    let waited = Waited::of(&reply);
+    let is_news_unseen = reply.returned_because == ReturnedBecause::Timeout && !news.is_empty();
+    let because = if is_news_unseen { ReturnedBecause::Changed } else { reply.returned_because };
+    let waited = Waited { returned_because: Some(because.as_str().to_owned()), ..Waited::of(&reply) };
     Ok(ToolReply::Done(Output::Many(ManyTasks { changed: Some(changed), tasks: lines, total: None, next, waited })))
 }
 
@@ -340,11 +347,20 @@ impl Line {
     }
 }
 
+struct Sorted {
+    known: Vec<TaskId>,
+    unknown: Vec<TaskId>,
+    /// One of the known ones has ended and was not read.
+    is_any_unread: bool,
+}
+
 /// Which of these exist for the caller.
-async fn sort_out(cx: &ToolContext, ids: Vec<TaskId>) -> Result<(Vec<TaskId>, Vec<TaskId>), ToolError> {
+async fn sort_out(cx: &ToolContext, ids: Vec<TaskId>) -> Result<Sorted, ToolError> {
     let found = cx.runtime.store().run(ReadTasks(ids.clone())).await?;
     let is_own = |id: &TaskId| found.iter().any(|task| task.id == *id && task.owner == cx.principal);
-    Ok(ids.into_iter().partition(is_own))
+    let is_any_unread = !Tasks::unread(&cx.principal, &found.iter().collect::<Vec<_>>()).is_empty();
+    let (known, unknown) = ids.into_iter().partition(is_own);
+    Ok(Sorted { known, unknown, is_any_unread })
 }
 
 /// The caller's unfinished tasks, then unread results, then what was read lately; each newest first. With a timeout,

@@ -238,12 +238,14 @@ pub fn check(cx: &ToolContext, wishes: Vec<RunWish>, shared: &Shared) -> Result<
 }
 
 pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Result<ToolReply<Started>, ToolError> {
+    let names_directory = wishes.first().is_some_and(|wish| wish.working_directory.is_some());
     let mut checked = check(cx, wishes, &shared)?;
     let priority = match shared.priority {
         Some(PriorityWord::High) => Priority::High,
         Some(PriorityWord::Low) => Priority::Low,
         Some(PriorityWord::Medium) | None => Priority::Medium,
     };
+    let directory = checked.first().filter(|_| names_directory).and_then(|run| run.input.directory.as_deref());
     let options = RunOptions {
         tool: shared.tool,
         priority,
@@ -252,7 +254,7 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
         depends_on: distinct(shared.depends_on),
         run_at: shared.run_at.as_deref().map(|at| run_at(at, cx.runtime.clock().now())).transpose()?,
         parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
-        started_in: folders::project(cx, checked.first().and_then(|run| run.input.directory.as_deref())),
+        started_in: folders::project(cx, directory),
     };
     if let (Some(first), Some(why)) = (checked.first_mut(), shared.chosen) {
         first.note = Some(first.note.take().map_or_else(|| why.clone(), |note| format!("{why} {note}")));

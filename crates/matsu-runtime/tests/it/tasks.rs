@@ -106,7 +106,7 @@ async fn finished_tasks_expire_as_the_rule_says() {
         service.stop().await;
         if is_read {
             let seen = Tasks::of(&runtime).read(&me(), &id).await.expect("there");
-            Tasks::of(&runtime).mark_read(&me(), &[seen.id.clone()]).await.expect("noted");
+            Tasks::of(&runtime).mark_read(&me(), std::slice::from_ref(&seen.id)).await.expect("noted");
         }
         // A week with a process that ticks every second is long even if it costs no real time.
         clock.sleep(kept - Duration::from_secs(120)).await;

@@ -18,29 +18,46 @@ use super::arrival::{Arrival, Stalled};
 /// What the answers on one connection hand over. The next request on it shows that those before have arrived.
 #[derive(Clone, Default)]
 pub struct Carried {
-    deliveries: Arc<Mutex<Vec<Arc<Delivery>>>>,
+    answers: Arc<Mutex<Answers>>,
+}
+
+#[derive(Default)]
+struct Answers {
+    deliveries: Vec<Arc<Delivery>>,
+    /// The connection has ended: nothing more arrives over it.
+    is_over: bool,
 }
 
 impl Carried {
     /// A request has begun: what was answered before has been read.
     pub fn begin(&self) {
-        self.lock().clear();
+        self.lock().deliveries.clear();
     }
 
-    pub fn carries(&self, delivery: &Arc<Delivery>) {
-        self.lock().push(Arc::clone(delivery));
+    /// `false`: the caller has disconnected while its call went on, and does not get this answer.
+    #[must_use]
+    pub fn carries(&self, delivery: &Arc<Delivery>) -> bool {
+        let mut answers = self.lock();
+        if !answers.is_over {
+            answers.deliveries.push(Arc::clone(delivery));
+        }
+        !answers.is_over
     }
 
-    /// The last answers were not read.
-    pub async fn take_back(&self, runtime: &Runtime) {
-        let lost = std::mem::take(&mut *self.lock());
-        for delivery in lost {
+    /// The connection has ended; whether its last answers were read is known.
+    pub async fn end(&self, were_read: bool, runtime: &Runtime) {
+        let last = {
+            let mut answers = self.lock();
+            answers.is_over = true;
+            std::mem::take(&mut answers.deliveries)
+        };
+        for delivery in last.iter().filter(|_| !were_read) {
             delivery.take_back(runtime).await;
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Delivery>>> {
-        self.deliveries.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

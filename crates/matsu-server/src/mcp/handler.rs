@@ -183,8 +183,9 @@ impl McpHandler {
             delivery.take_back(self.app.runtime()).await;
             return;
         }
-        if let Some(carried) = extension::<Carried>(context) {
-            carried.carries(delivery);
+        if extension::<Carried>(context).is_some_and(|carried| !carried.carries(delivery)) {
+            delivery.take_back(self.app.runtime()).await;
+            return;
         }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         if answered.len() >= REMEMBERED_MAX {

@@ -173,3 +173,63 @@ fn an_answer_over_http_that_was_never_read_leaves_its_result_unread() {
     assert_eq!(http.status_of(&task), "completed");
     assert!(!is_unread(http, &task), "this answer was read");
 }
+
+#[test]
+fn after_a_list_the_results_of_several_tasks_can_be_read() {
+    let home = Home::new();
+    let mut client = Client::legacy(&home, &[]);
+    let (_, http) = home.relayed();
+    let tasks = [ended(&http), ended(&http)];
+    let running = http.submit(600_000);
+    assert_eq!(client.call("get_task_status", &json!({}))["total"], 3);
+    let ids = json!({ "task_ids": [tasks[0], tasks[1], running], "timeout": 20 });
+    let said = client.call("get_task_status", &ids);
+    let full = said["tasks"].as_array().unwrap().iter().filter(|task| task["result"].is_string()).count();
+    assert_eq!((full, said["changed"].as_array().unwrap().len()), (2, 2), "{said}");
+    assert_eq!(said["returned_because"], "changed", "{said}");
+    until("both are read", SOON, || tasks.iter().all(|task| !is_unread(&http, task)).then_some(()));
+}
+
+/// A request in a session of a client before 2026-07-28.
+fn in_session(http: &Http, session: Option<&str>, body: &Value) -> TcpStream {
+    let mut stream = TcpStream::connect(http.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n", http.address, http.token);
+    head.push_str("Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n");
+    if let Some(session) = session {
+        head.push_str(&format!("Mcp-Session-Id: {session}\r\nMcp-Protocol-Version: 2025-11-25\r\n"));
+    }
+    let body = body.to_string();
+    write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    stream
+}
+
+#[test]
+fn a_session_over_http_that_hangs_up_while_it_waits_has_read_nothing() {
+    let home = Home::new();
+    let daemon = home.serve();
+    let http = daemon.http();
+    let info = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+    let mut lines = BufReader::new(in_session(http, None, &hello)).lines().map_while(Result::ok);
+    let session = lines.find_map(|line| line.strip_prefix("mcp-session-id: ").map(str::to_owned)).unwrap();
+    assert!(lines.any(|line| line.contains("serverInfo")));
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    BufReader::new(in_session(http, Some(&session), &initialized)).read_line(&mut String::new()).unwrap();
+
+    let task = http.submit(1_500);
+    let arguments = json!({ "task_id": task, "timeout": 20, "wait_for": "all" });
+    let params = json!({ "name": "get_task_status", "arguments": arguments });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let waiting = in_session(http, Some(&session), &call);
+    let mut reader = BufReader::new(waiting);
+    // The stream has begun; then the client is gone.
+    reader.read_line(&mut String::new()).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    drop(reader);
+    let status = || http.rest("GET", &format!("/tasks/{task}"), &Value::Null).json()["status"].clone();
+    until("it has ended", SOON, || (status() == "completed").then_some(()));
+    std::thread::sleep(A_WHILE);
+    assert!(is_unread(http, &task), "the answer reached no client");
+}
