@@ -1,6 +1,6 @@
 //! What one call hands to its caller, so that it can be taken back if the reply is lost on the way.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{NotificationId, SessionId, TaskId};
@@ -15,47 +15,69 @@ use crate::tasks::Tasks;
 #[derive(Debug, Default)]
 pub struct Delivery {
     handed: Mutex<Vec<Handed>>,
-    /// Whose client says when a reply has arrived. Results of others count as read as soon as they are sent.
-    acknowledged_by: Option<Principal>,
-    /// Results that count as read when the reply is acknowledged.
-    unacknowledged: Mutex<Vec<TaskId>>,
+    read: Read,
+    /// Results that do not count as read yet.
+    shown: Mutex<Vec<(Principal, TaskId)>>,
+}
+
+/// When the results in a reply count as read.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Read {
+    /// The caller is this very process.
+    #[default]
+    AtOnce,
+    /// With the reply: [`Delivery::sent`].
+    WhenSent,
+    /// When the client of this principal says that the reply has arrived. Results of others: with the reply.
+    WhenAcknowledged(Principal),
 }
 
 #[derive(Debug)]
 enum Handed {
     Messages { session: SessionId, handed_to: String },
     Notifications { session: SessionId, ids: Vec<NotificationId> },
-    Results { owner: Principal, ids: Vec<TaskId>, read_at: Timestamp },
+    Result { owner: Principal, id: TaskId, read_at: Timestamp },
 }
 
 impl Delivery {
+    /// To a client of which nothing is known but its connection.
+    #[must_use]
+    pub fn by_connection() -> Self {
+        Self { read: Read::WhenSent, ..Self::default() }
+    }
+
     /// To a client that acknowledges what it was sent.
     #[must_use]
     pub fn acknowledged_by(client: Principal) -> Self {
-        Self { acknowledged_by: Some(client), ..Self::default() }
+        Self { read: Read::WhenAcknowledged(client), ..Self::default() }
     }
 
-    /// The reply shows these tasks to their owner. A store that cannot be written now must not turn a good answer into
-    /// an error: what could not be noted counts as unread.
+    /// The reply shows these tasks to their owner.
     pub(crate) async fn results(&self, runtime: &Runtime, owner: &Principal, shown: &[&Task]) {
         let ids = Tasks::unread(owner, shown);
-        if ids.is_empty() {
-            return;
+        self.lock_shown().extend(ids.into_iter().map(|id| (owner.clone(), id)));
+        if self.read == Read::AtOnce {
+            self.sent(runtime).await;
         }
-        if self.acknowledged_by.as_ref() == Some(owner) {
-            self.unacknowledged.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
-            return;
-        }
-        match Tasks::of(runtime).mark_read(owner, &ids).await {
-            Ok(read_at) => self.note(Handed::Results { owner: owner.clone(), ids, read_at }),
-            Err(error) => tracing::debug!(%error, "reading of results could not be stored"),
+    }
+
+    /// The reply is on its way. A store that cannot be written now must not turn a good answer into an error: what could
+    /// not be noted counts as unread.
+    pub async fn sent(&self, runtime: &Runtime) {
+        let is_later = |owner: &Principal| matches!(&self.read, Read::WhenAcknowledged(client) if client == owner);
+        let now: Vec<(Principal, TaskId)> = self.lock_shown().extract_if(.., |(owner, _)| !is_later(owner)).collect();
+        for (owner, id) in now {
+            match Tasks::of(runtime).mark_read(&owner, std::slice::from_ref(&id)).await {
+                Ok(read_at) => self.note(Handed::Result { owner, id, read_at }),
+                Err(error) => tracing::debug!(%error, "reading of results could not be stored"),
+            }
         }
     }
 
     /// What the client acknowledges when it has this reply.
     #[must_use]
     pub fn unacknowledged(&self) -> Vec<TaskId> {
-        self.unacknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock_shown().iter().map(|(_, id)| id.clone()).collect()
     }
 
     pub fn messages(&self, session: &SessionId, handed_to: &str) {
@@ -68,12 +90,17 @@ impl Delivery {
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.handed.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.handed.lock().unwrap_or_else(PoisonError::into_inner).is_empty() && self.lock_shown().is_empty()
+    }
+
+    fn lock_shown(&self) -> MutexGuard<'_, Vec<(Principal, TaskId)>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The reply did not arrive: the call delivered nothing. What cannot be taken back now is at worst acknowledged by
     /// a caller that sends a message without naming what it answers.
     pub async fn take_back(&self, runtime: &Runtime) {
+        self.lock_shown().clear();
         let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
         for what in handed {
             let taken = match &what {
@@ -89,8 +116,8 @@ impl Delivery {
                         .run(TakeBackNotifications { session: session.clone(), ids: ids.to_vec() })
                         .await
                 }
-                Handed::Results { owner, ids, read_at } => {
-                    Tasks::of(runtime).take_back_read(owner, ids.clone(), *read_at).await
+                Handed::Result { owner, id, read_at } => {
+                    Tasks::of(runtime).take_back_read(owner, vec![id.clone()], *read_at).await
                 }
             };
             if let Err(error) = taken {

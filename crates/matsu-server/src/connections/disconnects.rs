@@ -34,6 +34,12 @@ impl Carried {
         self.lock().deliveries.clear();
     }
 
+    /// The caller has disconnected.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.lock().is_over
+    }
+
     /// `false`: the caller has disconnected while its call went on, and does not get this answer.
     #[must_use]
     pub fn carries(&self, delivery: &Arc<Delivery>) -> bool {

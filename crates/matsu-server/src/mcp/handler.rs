@@ -136,7 +136,7 @@ impl McpHandler {
         Arc::new(if self.connection.acknowledges {
             Delivery::acknowledged_by(caller.clone())
         } else {
-            Delivery::default()
+            Delivery::by_connection()
         })
     }
 
@@ -179,13 +179,15 @@ impl McpHandler {
         if delivery.is_empty() {
             return;
         }
-        if context.ct.is_cancelled() {
-            delivery.take_back(self.app.runtime()).await;
-            return;
+        let runtime = self.app.runtime();
+        let carried = extension::<Carried>(context);
+        if context.ct.is_cancelled() || carried.as_ref().is_some_and(Carried::is_over) {
+            return delivery.take_back(runtime).await;
         }
-        if extension::<Carried>(context).is_some_and(|carried| !carried.carries(delivery)) {
-            delivery.take_back(self.app.runtime()).await;
-            return;
+        delivery.sent(runtime).await;
+        // It may have ended meanwhile.
+        if carried.is_some_and(|carried| !carried.carries(delivery)) {
+            return delivery.take_back(runtime).await;
         }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         if answered.len() >= REMEMBERED_MAX {

@@ -204,11 +204,8 @@ fn in_session(http: &Http, session: Option<&str>, body: &Value) -> TcpStream {
     stream
 }
 
-#[test]
-fn a_session_over_http_that_hangs_up_while_it_waits_has_read_nothing() {
-    let home = Home::new();
-    let daemon = home.serve();
-    let http = daemon.http();
+/// The handshake of a client before 2026-07-28; the name of its session.
+fn begun_session(http: &Http) -> String {
     let info = json!({ "name": "test", "version": "1" });
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
@@ -217,19 +214,36 @@ fn a_session_over_http_that_hangs_up_while_it_waits_has_read_nothing() {
     assert!(lines.any(|line| line.contains("serverInfo")));
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     BufReader::new(in_session(http, Some(&session), &initialized)).read_line(&mut String::new()).unwrap();
+    session
+}
 
-    let task = http.submit(1_500);
+/// A wait for the end of a task whose stream has begun.
+fn waiting(http: &Http, session: &str, id: u64, task: &str) -> BufReader<TcpStream> {
     let arguments = json!({ "task_id": task, "timeout": 20, "wait_for": "all" });
     let params = json!({ "name": "get_task_status", "arguments": arguments });
-    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-    let waiting = in_session(http, Some(&session), &call);
-    let mut reader = BufReader::new(waiting);
-    // The stream has begun; then the client is gone.
+    let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+    let mut reader = BufReader::new(in_session(http, Some(session), &call));
     reader.read_line(&mut String::new()).unwrap();
     std::thread::sleep(Duration::from_millis(300));
-    drop(reader);
-    let status = || http.rest("GET", &format!("/tasks/{task}"), &Value::Null).json()["status"].clone();
-    until("it has ended", SOON, || (status() == "completed").then_some(()));
-    std::thread::sleep(A_WHILE);
-    assert!(is_unread(http, &task), "the answer reached no client");
+    reader
+}
+
+#[test]
+fn a_session_over_http_that_hangs_up_while_it_waits_has_read_nothing() {
+    let home = Home::new();
+    let daemon = home.serve();
+    let http = daemon.http();
+    let session = begun_session(http);
+    for comes_back in [false, true] {
+        let task = http.submit(1_500);
+        drop(waiting(http, &session, 1, &task));
+        if comes_back {
+            let mut lines = waiting(http, &session, 2, &task).lines().map_while(Result::ok);
+            assert!(lines.any(|line| line.contains("slept_ms")));
+        }
+        let status = || http.rest("GET", &format!("/tasks/{task}"), &Value::Null).json()["status"].clone();
+        until("it has ended", SOON, || (status() == "completed").then_some(()));
+        std::thread::sleep(A_WHILE);
+        assert_eq!(is_unread(http, &task), !comes_back, "the first answer reached no client");
+    }
 }
