@@ -155,8 +155,8 @@ impl Tool for GetTaskStatus {
     const TITLE: &'static str = "Status and result of any task";
     const DESCRIPTION: &'static str = "Task: status and result of any task, agent or research id. Do not poll: do \
         other work, then make one call with a long timeout; it returns as soon as a result, a failure or a question \
-        comes. Takes one id, several, or none: then it lists your unfinished tasks and unread results, so a lost id \
-        can be found; what you read lately stands last. A question is answered with answer_question.";
+        comes. Takes one id, several, or none: then it lists your unfinished tasks, unread results, then recent ones, so \
+        a lost id can be found. A question is answered with answer_question.";
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations::READS;
