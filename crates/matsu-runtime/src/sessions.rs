@@ -16,7 +16,7 @@ use matsu_core::principal::Principal;
 use matsu_core::session::Session;
 
 pub use begin::Begun;
-pub use delivery::Delivery;
+pub use delivery::{Delivery, Shown};
 pub use next::{Next, NextReply, NextRequest};
 
 use crate::runtime::service;

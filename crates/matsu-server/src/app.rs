@@ -19,6 +19,7 @@ use crate::auth::login::LoginCodes;
 use crate::auth::open_calls::OpenCalls;
 use crate::auth::origin::Addresses;
 use crate::auth::refusals::Refusals;
+use crate::connections::resumable::Resumable;
 use crate::limits::bounds::Bounds;
 use crate::limits::holds::Holds;
 use crate::limits::hooks::Hooks;
@@ -65,6 +66,7 @@ struct Inner {
     streams: Streams,
     hooks: Hooks,
     holds: Holds,
+    resumable: Resumable,
     doctor: OnceLock<Doctor>,
     settings: OnceLock<InUse>,
     chats: OnceLock<LiveChats>,
@@ -93,6 +95,7 @@ impl App {
                 streams: Streams::default(),
                 hooks,
                 holds: Holds::default(),
+                resumable: Resumable::default(),
                 doctor: OnceLock::new(),
                 settings: OnceLock::new(),
                 chats: OnceLock::new(),
@@ -172,6 +175,12 @@ impl App {
     #[must_use]
     pub fn holds(&self) -> &Holds {
         &self.inner.holds
+    }
+
+    /// What the last answers over HTTP show.
+    #[must_use]
+    pub fn resumable(&self) -> &Resumable {
+        &self.inner.resumable
     }
 
     /// Under which addresses requests may come, besides those of loopback. The first ones count.

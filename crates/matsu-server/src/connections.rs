@@ -2,4 +2,5 @@
 
 pub mod arrival;
 pub mod disconnects;
+pub mod resumable;
 pub mod unauthenticated;

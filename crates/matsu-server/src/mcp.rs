@@ -11,6 +11,7 @@ mod last_events;
 pub mod lines;
 mod listing;
 pub mod native;
+mod resumed;
 pub mod socket;
 
 pub use handler::{Connection, McpHandler, caller_of, follows_tasks};

@@ -17,8 +17,11 @@ pub struct Delivery {
     handed: Mutex<Vec<Handed>>,
     read: Read,
     /// Results that do not count as read yet.
-    shown: Mutex<Vec<(Principal, TaskId)>>,
+    shown: Mutex<Vec<Shown>>,
 }
+
+/// The owner of a result that a reply shows, and the task.
+pub type Shown = (Principal, TaskId);
 
 /// When the results in a reply count as read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -52,6 +55,18 @@ impl Delivery {
         Self { read: Read::WhenAcknowledged(client), ..Self::default() }
     }
 
+    /// Of an answer that goes out once more, over another connection.
+    #[must_use]
+    pub fn again(shown: Vec<Shown>) -> Self {
+        Self { read: Read::WhenSent, shown: Mutex::new(shown), ..Self::default() }
+    }
+
+    /// The results that the reply shows, before it is sent.
+    #[must_use]
+    pub fn shown(&self) -> Vec<Shown> {
+        self.lock_shown().clone()
+    }
+
     /// The reply shows these tasks to their owner.
     pub(crate) async fn results(&self, runtime: &Runtime, owner: &Principal, shown: &[&Task]) {
         let ids = Tasks::unread(owner, shown);
@@ -65,7 +80,7 @@ impl Delivery {
     /// not be noted counts as unread.
     pub async fn sent(&self, runtime: &Runtime) {
         let is_later = |owner: &Principal| matches!(&self.read, Read::WhenAcknowledged(client) if client == owner);
-        let now: Vec<(Principal, TaskId)> = self.lock_shown().extract_if(.., |(owner, _)| !is_later(owner)).collect();
+        let now: Vec<Shown> = self.lock_shown().extract_if(.., |(owner, _)| !is_later(owner)).collect();
         for (owner, id) in now {
             match Tasks::of(runtime).mark_read(&owner, std::slice::from_ref(&id)).await {
                 Ok(read_at) => self.note(Handed::Result { owner, id, read_at }),
@@ -93,7 +108,7 @@ impl Delivery {
         self.handed.lock().unwrap_or_else(PoisonError::into_inner).is_empty() && self.lock_shown().is_empty()
     }
 
-    fn lock_shown(&self) -> MutexGuard<'_, Vec<(Principal, TaskId)>> {
+    fn lock_shown(&self) -> MutexGuard<'_, Vec<Shown>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -181,6 +181,9 @@ impl McpHandler {
         }
         let runtime = self.app.runtime();
         let carried = extension::<Carried>(context);
+        if let Some(session) = legacy_session(context) {
+            self.app.resumable().remember(session, &context.id.to_string(), delivery.shown());
+        }
         if context.ct.is_cancelled() || carried.as_ref().is_some_and(Carried::is_over) {
             return delivery.take_back(runtime).await;
         }

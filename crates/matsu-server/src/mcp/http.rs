@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::first_events::name_where_unknown;
 use super::http_sessions::{HttpSessions, belong};
 use super::last_events::end_with_the_answer;
+use super::resumed::mark_what_is_resumed;
 use super::{Connection, McpHandler};
 use crate::app::App;
 
@@ -48,6 +49,7 @@ pub fn serving<H: ServerHandler>(app: &App, handler: impl Fn() -> H + Send + Syn
     let service = StreamableHttpService::new(move || Ok(handler()), manager, settings(app));
     let routes = Router::new().route_service("/mcp", service).layer(from_fn_with_state(owned, belong));
     let routes = routes.layer(from_fn(name_where_unknown));
+    let routes = routes.layer(from_fn_with_state(app.clone(), mark_what_is_resumed));
     let routes = routes.layer(from_fn_with_state(*app.runtime().clock(), end_with_the_answer));
     routes.layer(from_fn(name_the_task)).layer(from_fn(say_what_cannot_be_read))
 }

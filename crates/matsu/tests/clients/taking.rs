@@ -181,6 +181,9 @@ fn after_a_list_the_results_of_several_tasks_can_be_read() {
     let (_, http) = home.relayed();
     let tasks = [ended(&http), ended(&http)];
     let running = http.submit(600_000);
+    // Its start is a change too.
+    let status = || http.rest("GET", &format!("/tasks/{running}"), &Value::Null).json()["status"].clone();
+    until("it runs", SOON, || (status() == "running").then_some(()));
     assert_eq!(client.call("get_task_status", &json!({}))["total"], 3);
     let ids = json!({ "task_ids": [tasks[0], tasks[1], running], "timeout": 20 });
     let said = client.call("get_task_status", &ids);
@@ -245,5 +248,54 @@ fn a_session_over_http_that_hangs_up_while_it_waits_has_read_nothing() {
         until("it has ended", SOON, || (status() == "completed").then_some(()));
         std::thread::sleep(A_WHILE);
         assert_eq!(is_unread(http, &task), !comes_back, "the first answer reached no client");
+    }
+}
+
+/// The stream of a wait again, over another connection, behind the event with this id.
+fn resumed(http: &Http, session: &str, last_event: &str) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(http.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let host = format!("Host: {}\r\nAuthorization: Bearer {}", http.address, http.token);
+    let place = format!("Mcp-Session-Id: {session}\r\nLast-Event-ID: {last_event}");
+    let accepts = "Mcp-Protocol-Version: 2025-11-25\r\nAccept: text/event-stream";
+    write!(stream, "GET /mcp HTTP/1.1\r\n{host}\r\n{place}\r\n{accepts}\r\n\r\n").unwrap();
+    BufReader::new(stream)
+}
+
+#[test]
+fn an_answer_that_is_fetched_over_a_second_connection_is_read() {
+    let home = Home::new();
+    let daemon = home.serve();
+    let http = daemon.http();
+    let session = begun_session(http);
+    // Whether the client comes back before the work ends, and whether it then reads. After the end there is no answer
+    // to fetch any more, so its next call has it as unread.
+    for (id, comes_early, reads) in [(1, true, true), (2, true, false), (3, false, false)] {
+        let task = http.submit(1_500);
+        let mut first = waiting(http, &session, id, &task);
+        let mut line = String::new();
+        let event = loop {
+            line.clear();
+            assert!(first.read_line(&mut line).unwrap() > 0, "no event");
+            if let Some(event) = line.strip_prefix("id: ") {
+                break event.trim().to_owned();
+            }
+        };
+        drop(first);
+        let status = || http.rest("GET", &format!("/tasks/{task}"), &Value::Null).json()["status"].clone();
+        let ended = || until("it has ended", SOON, || (status() == "completed").then_some(()));
+        if !comes_early {
+            ended();
+        }
+        let second = resumed(http, &session, &event);
+        if reads {
+            assert!(second.lines().map_while(Result::ok).any(|line| line.contains("slept_ms")), "no answer");
+        } else {
+            ended();
+            std::thread::sleep(A_WHILE);
+            drop(second);
+        }
+        std::thread::sleep(A_WHILE);
+        assert_eq!(is_unread(http, &task), !reads, "comes early: {comes_early}");
     }
 }
