@@ -1,7 +1,7 @@
 //! The second look: what the first look made of a block's neighbours and of everything that encloses it. A lone
 //! paragraph among links, and a line of links in the middle of an article, are distinguished only so.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::blocks::Blocks;
 use crate::centre;
@@ -61,7 +61,7 @@ struct Sum {
 
 impl Likes {
     fn of(blocks: &Blocks, first: &[f32]) -> Self {
-        let mut sums: HashMap<_, Sum> = HashMap::new();
+        let mut sums: HashMap<_, Sum> = HashMap::default();
         for (block, p) in blocks.blocks.iter().zip(first) {
             let sum = sums.entry(blocks.template(block)).or_default();
             let chars = count(block.text.len());

@@ -115,7 +115,7 @@ fn scope_sums(page: &Blocks, measured: &[Measured]) -> Vec<Sum> {
 
 /// For each scope, how many siblings look like it.
 fn alike_siblings(page: &Blocks) -> Vec<f32> {
-    let mut counts = std::collections::HashMap::new();
+    let mut counts = foldhash::HashMap::default();
     for scope in &page.scopes {
         *counts.entry((scope.parent, scope.likeness)).or_insert(0usize) += 1;
     }
@@ -128,7 +128,7 @@ struct Whole<'a> {
     description: Shingles,
     first_base: usize,
     last_base: usize,
-    texts_seen: std::collections::HashMap<&'a str, usize>,
+    texts_seen: foldhash::HashMap<&'a str, usize>,
     chars_before: Vec<f32>,
     base_before: Vec<f32>,
     chars: f32,
@@ -139,7 +139,7 @@ struct Whole<'a> {
 fn whole_page<'a>(page: &'a Blocks, facts: &PageFacts<'_>, measured: &[Measured]) -> Whole<'a> {
     let (mut chars, mut base_chars) = (0.0, 0.0);
     let (mut chars_before, mut base_before) = (Vec::new(), Vec::new());
-    let mut texts_seen = std::collections::HashMap::new();
+    let mut texts_seen = foldhash::HashMap::default();
     let (mut first_base, mut last_base) = (usize::MAX, 0);
     for (at, (m, block)) in measured.iter().zip(&page.blocks).enumerate() {
         chars_before.push(chars);
@@ -209,7 +209,7 @@ fn kind_of_page(page: &Blocks, facts: &PageFacts<'_>, measured: &[Measured]) -> 
     }
     // What stands around a scope is marked for it too; a scope is opened after the one around it.
     let mut marks: Vec<u32> = Vec::with_capacity(page.scopes.len());
-    let mut posts = std::collections::HashMap::new();
+    let mut posts = foldhash::HashMap::default();
     for scope in &page.scopes {
         marks.push(scope.marks | scope.parent.map_or(0, |id| marks[id]));
     }

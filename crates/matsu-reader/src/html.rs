@@ -151,7 +151,7 @@ impl Text {
     /// The blocks that are main text, each long one once.
     fn kept(page: &Blocks, verdict: &Verdict) -> Self {
         let mut text = Self::default();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = foldhash::HashSet::default();
         for (at, (block, p)) in page.blocks.iter().zip(&verdict.probabilities).enumerate() {
             let is_kept = *p > verdict.keep || (!text.body.is_empty() && heads_main_text(page, verdict, at));
             // Only what is kept counts as shown: the copy that is kept may be the second one.

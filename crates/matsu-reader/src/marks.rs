@@ -1,8 +1,9 @@
 //! What the names on an element say about it: the words of its class, id, role and itemprop, sorted into groups.
 //! A word counts only as a whole (`ad` is not found in `shadow`), and an unknown name counts for nothing.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use foldhash::HashMap;
 
 /// How many groups there are; a set of them is a bit mask.
 pub const GROUPS: usize = GROUP_WORDS.len();
@@ -43,7 +44,7 @@ const GROUP_WORDS: [&str; 28] = [
 ];
 
 static BY_WORD: LazyLock<HashMap<&'static str, Marks>> = LazyLock::new(|| {
-    let mut by_word = HashMap::new();
+    let mut by_word = HashMap::default();
     for (group, words) in GROUP_WORDS.iter().enumerate() {
         for word in words.split(' ') {
             *by_word.entry(word).or_insert(0) |= 1 << group;
