@@ -7,6 +7,7 @@ mod handler;
 pub mod http;
 mod http_sessions;
 mod instructions;
+mod kept_answers;
 mod last_events;
 pub mod lines;
 mod listing;

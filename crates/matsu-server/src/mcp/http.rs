@@ -8,15 +8,15 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
-use matsu_core::limits::{BODY_BYTES_MAX, HTTP_SESSION_KEPT};
+use matsu_core::limits::BODY_BYTES_MAX;
 use matsu_runtime::dispatch::presets::Offer;
 use rmcp::ServerHandler;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 
 use super::first_events::name_where_unknown;
 use super::http_sessions::{HttpSessions, belong};
+use super::kept_answers::Sessions;
 use super::last_events::end_with_the_answer;
 use super::resumed::mark_what_is_resumed;
 use super::{Connection, McpHandler};
@@ -44,7 +44,7 @@ pub fn routes(app: &App) -> Router<App> {
 
 /// `/mcp` with a handler for each session, or for each request of a client without one.
 pub fn serving<H: ServerHandler>(app: &App, handler: impl Fn() -> H + Send + Sync + 'static) -> Router<App> {
-    let manager = Arc::new(sessions());
+    let manager = Arc::new(Sessions::new(*app.runtime().clock()));
     let owned = HttpSessions::new(Arc::clone(&manager), *app.runtime().clock());
     let service = StreamableHttpService::new(move || Ok(handler()), manager, settings(app));
     let routes = Router::new().route_service("/mcp", service).layer(from_fn_with_state(owned, belong));
@@ -96,11 +96,4 @@ fn settings(app: &App) -> StreamableHttpServerConfig {
         .with_max_request_body_bytes(BODY_BYTES_MAX)
         // Ours has refused foreign origins already; two lists of what is ours would drift apart.
         .disable_allowed_hosts()
-}
-
-fn sessions() -> LocalSessionManager {
-    let mut sessions = LocalSessionManager::default();
-    // It must outlive the longest wait inside it.
-    sessions.session_config.keep_alive = Some(HTTP_SESSION_KEPT);
-    sessions
 }

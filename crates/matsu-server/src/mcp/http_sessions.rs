@@ -16,16 +16,16 @@ use matsu_core::clock::Clock;
 use matsu_core::limits::{HTTP_SESSION_KEPT, HTTP_SESSIONS_PER_PRINCIPAL_MAX};
 use matsu_core::principal::Principal;
 use rmcp::transport::streamable_http_server::session::SessionManager;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::time::Instant;
 
+use super::kept_answers::Sessions;
 use crate::auth::Caller;
 
 const ID: &str = "mcp-session-id";
 
 /// Which sessions are open, and for whom.
 pub struct HttpSessions {
-    manager: Arc<LocalSessionManager>,
+    manager: Arc<Sessions>,
     clock: Clock,
     open: Mutex<HashMap<String, Open>>,
 }
@@ -45,7 +45,7 @@ impl Open {
 }
 
 impl HttpSessions {
-    pub fn new(manager: Arc<LocalSessionManager>, clock: Clock) -> Arc<Self> {
+    pub fn new(manager: Arc<Sessions>, clock: Clock) -> Arc<Self> {
         Arc::new(Self { manager, clock, open: Mutex::default() })
     }
 
@@ -162,7 +162,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_session_that_was_idle_longest_ends() {
         let clock = Clock::system();
-        let sessions = HttpSessions::new(Arc::default(), clock);
+        let sessions = HttpSessions::new(Arc::new(Sessions::new(clock)), clock);
         let me = Principal::local_user();
         let busy = sessions.opened("busy", &me).await;
         for nth in 1..HTTP_SESSIONS_PER_PRINCIPAL_MAX {

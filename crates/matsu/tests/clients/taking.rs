@@ -268,9 +268,8 @@ fn an_answer_that_is_fetched_over_a_second_connection_is_read() {
     let daemon = home.serve();
     let http = daemon.http();
     let session = begun_session(http);
-    // Whether the client comes back before the work ends, and whether it then reads. After the end there is no answer
-    // to fetch any more, so its next call has it as unread.
-    for (id, comes_early, reads) in [(1, true, true), (2, true, false), (3, false, false)] {
+    // Whether the client comes back before the work ends, and whether it then reads.
+    for (id, comes_early, reads) in [(1, true, true), (2, true, false), (3, false, true), (4, false, false)] {
         let task = http.submit(1_500);
         let mut first = waiting(http, &session, id, &task);
         let mut line = String::new();
