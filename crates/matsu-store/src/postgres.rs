@@ -3,6 +3,7 @@
 pub mod commit;
 pub mod connection;
 pub mod hints;
+pub mod round;
 pub mod transaction;
 
 use std::sync::Arc;

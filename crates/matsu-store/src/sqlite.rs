@@ -6,6 +6,7 @@ pub mod foreign;
 pub mod log_keeper;
 pub mod log_space;
 pub mod readers;
+pub mod round;
 pub mod synchronous;
 pub mod write_gate;
 pub mod writer;

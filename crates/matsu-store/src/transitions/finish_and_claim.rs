@@ -1,6 +1,5 @@
-//! The hot path: settle what ended, claim what is next, in one transaction.
-
-mod together;
+//! The hot path: settle what ended, claim what is next, in one transaction. The order of the statements is the driver's:
+//! see `postgres/round.rs` and `sqlite/round.rs`.
 
 use std::collections::HashMap;
 
@@ -13,13 +12,13 @@ use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, Stor
 use matsu_core::slot::Slot;
 use matsu_core::task::Task;
 
-use super::claim::{self, Candidates};
+use super::claim;
 use super::hold::Hold;
 use super::ledger::Ledger;
 use super::{held, permits, spending};
-use crate::sql::{QUICK_MAX, Row, Sql, Transition, Tx, Value, params};
+use crate::sql::{Row, Sql, Tx, Value, params};
 
-const ENDING: Sql = Sql::each(
+pub const ENDING: Sql = Sql::each(
     "SELECT id, task_id, kind, failures, deaths, slot, state, attempt FROM jobs WHERE id = $1",
     "SELECT id, task_id, kind, failures, deaths, slot, state, attempt FROM jobs WHERE id = ANY($1)",
 );
@@ -29,55 +28,34 @@ const SETTLE: Sql = Sql::both(concat!(
      deaths = $13, owner_node = NULL WHERE id = $1 AND attempt = $2 AND state = $12 AND ",
     held!()
 ));
-impl Transition for FinishAndClaim {
-    fn is_quick(&self) -> bool {
-        let claims = self.claim.as_ref().map_or(0, |claim| claim.jobs_max as usize);
-        self.finishes.len().max(claims) <= QUICK_MAX
-    }
 
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
-        match &self.claim {
-            // Every question that another answer must wait for costs a round trip there.
-            Some(claim) if !tx.is_alone() && claim.jobs_max > 0 => together::run(self, claim, tx).await,
-            claim => step_by_step(self, claim.as_ref(), tx).await,
-        }
-    }
+/// Settles what ended, where nothing is claimed.
+pub async fn finish(request: &FinishAndClaim, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
+    let (ending, ledger, finished) = settle_in_steps(request, tx).await?;
+    release(tx, &ended(&request.finishes, &finished)).await?;
+    ledger.write(tx, request.now).await?;
+    leave_capacity(tx, request, ending.values().map(|row| row.slot));
+    Ok(ClaimOutcome { finished, ..ClaimOutcome::default() })
 }
 
-/// Nothing can move between two statements, or nothing is claimed: each statement follows from the answer before.
-async fn step_by_step(
+/// Reads what is about to end, locks its tasks, settles it; each statement follows from the answer before.
+pub async fn settle_in_steps(
     request: &FinishAndClaim,
-    claim: Option<&Claim>,
     tx: &mut Tx<'_>,
-) -> Result<ClaimOutcome, StoreError> {
-    let now = request.now;
+) -> Result<(HashMap<JobId, Ending>, Ledger, Vec<Result<JobState, StoreError>>), StoreError> {
     let ending = ending(tx, request.finishes.iter().map(|finish| &finish.lease.job_id)).await?;
     let mut ledger = Ledger::lock(tx, ending.values().filter_map(|row| row.task_id.clone())).await?;
-    let finished = settle_all(tx, &mut ledger, &ending, &request.finishes, now).await?;
-    let ended = ended(&request.finishes, &finished);
-    let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
-    match claim.filter(|_| tx.is_alone()) {
-        Some(claim) => {
-            // Only now: a finish may have put a job back at the head of the queue.
-            let candidates = Candidates::look(tx, claim, now).await?;
-            let contested = !candidates.is_empty();
-            ledger.lock_also(tx, candidates.tasks()).await?;
-            let permits = permits::PermitBatch::ask(tx, request, claim).await?;
-            let picked = candidates.pick(tx, &ledger, claim).await?;
-            outcome.claimed = start(tx, &mut ledger, claim, picked, &permits, now).await?;
-            look_again(tx, claim, contested, &mut outcome, now).await?;
-        }
-        None => permits::free_all_of(tx, &ended).await?,
-    }
-    release_reservations(tx, &ended).await?;
-    ledger.write(tx, now).await?;
-    leave_capacity(tx, request, ending.values().map(|row| row.slot));
-    Ok(outcome)
+    let plans = Plan::of_all(&ledger, &ending, &request.finishes, request.now);
+    let sets: Vec<Vec<Value<'_>>> = plans.iter().flatten().map(Plan::params).collect();
+    let written: Vec<bool> = tx.run_each(&SETTLE, &sets).await?.into_iter().map(|rows| rows == 1).collect();
+    let finished = answer_all(tx, &mut ledger, &request.finishes, &plans, written, request.now).await?;
+    drop(plans);
+    Ok((ending, ledger, finished))
 }
 
 /// Starts the first of the picked jobs, as many as there are permits. Permits that the ends leave and no job takes
 /// become free.
-async fn start(
+pub async fn start(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
     claim: &Claim,
@@ -101,7 +79,7 @@ async fn start(
 }
 
 /// If there was less to claim than wished, notes when there may be more.
-async fn look_again(
+pub async fn look_again(
     tx: &mut Tx<'_>,
     claim: &Claim,
     contested: bool,
@@ -116,7 +94,7 @@ async fn look_again(
 }
 
 /// What ended and is not replaced frees permits for others, which wait for nothing else.
-fn leave_capacity(tx: &mut Tx<'_>, request: &FinishAndClaim, slots: impl Iterator<Item = Slot>) {
+pub fn leave_capacity(tx: &mut Tx<'_>, request: &FinishAndClaim, slots: impl Iterator<Item = Slot>) {
     let asked = request.claim.as_ref().map_or(0, |claim| claim.jobs_max as usize);
     if request.finishes.len() > asked {
         for slot in slots {
@@ -144,7 +122,7 @@ pub async fn ending(tx: &mut Tx<'_>, ids: impl Iterator<Item = &JobId>) -> Resul
     read_ending(&tx.rows_of(&ENDING, &ids, params![]).await?)
 }
 
-fn read_ending(rows: &[Row]) -> Result<HashMap<JobId, Ending>, StoreError> {
+pub fn read_ending(rows: &[Row]) -> Result<HashMap<JobId, Ending>, StoreError> {
     let mut found = HashMap::with_capacity(rows.len());
     for row in rows {
         let mut c = row.columns();
@@ -170,27 +148,14 @@ pub enum Fence {
     Bump,
 }
 
-async fn settle_all(
-    tx: &mut Tx<'_>,
-    ledger: &mut Ledger,
-    ending: &HashMap<JobId, Ending>,
-    finishes: &[Finish],
-    now: Timestamp,
-) -> Result<Vec<Result<JobState, StoreError>>, StoreError> {
-    let plans = Plan::of_all(ledger, ending, finishes, now);
-    let sets: Vec<Vec<Value<'_>>> = plans.iter().flatten().map(Plan::params).collect();
-    let written: Vec<bool> = tx.run_each(&SETTLE, &sets).await?.into_iter().map(|rows| rows == 1).collect();
-    answer_all(tx, ledger, finishes, &plans, written, now).await
-}
-
 /// The jobs that really ended.
-fn ended<'a>(finishes: &'a [Finish], answers: &[Result<JobState, StoreError>]) -> Vec<&'a str> {
+pub fn ended<'a>(finishes: &'a [Finish], answers: &[Result<JobState, StoreError>]) -> Vec<&'a str> {
     let really = finishes.iter().zip(answers).filter(|(_, answer)| answer.is_ok());
     really.map(|(finish, _)| finish.lease.job_id.as_str()).collect()
 }
 
 /// The answers to the holders of the leases, given which plans were written.
-async fn answer_all(
+pub async fn answer_all(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
     finishes: &[Finish],
@@ -213,7 +178,7 @@ async fn answer_all(
 
 /// The job was not in the state it was thought to be in. If the lease still stands and only the state has moved, from
 /// running to parked or back, the end counts for what is there now.
-async fn settle_moved(
+pub async fn settle_moved(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
     finish: &Finish,
@@ -237,7 +202,7 @@ pub async fn release(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreError> {
     release_reservations(tx, jobs).await
 }
 
-async fn release_reservations(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreError> {
+pub async fn release_reservations(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreError> {
     let reserved = spending::reserved_by(tx, jobs).await?;
     spending::return_reservations(tx, jobs, &reserved).await
 }
@@ -258,18 +223,18 @@ pub async fn settle_one(
 }
 
 /// What an end will write.
-struct Plan<'a> {
-    row: &'a Ending,
-    lease: &'a Lease,
-    settled: Settled,
-    hold: Hold,
+pub struct Plan<'a> {
+    pub row: &'a Ending,
+    pub lease: &'a Lease,
+    pub settled: Settled,
+    pub hold: Hold,
     fence: Fence,
-    finished_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
 }
 
 impl<'a> Plan<'a> {
     /// One for each finish whose job is there.
-    fn of_all(
+    pub fn of_all(
         ledger: &Ledger,
         ending: &'a HashMap<JobId, Ending>,
         finishes: &'a [Finish],

@@ -4,7 +4,7 @@ use matsu_core::job::Lease;
 use matsu_core::ports::store::{Claim, FinishAndClaim, StoreError};
 use matsu_core::slot::Slot;
 
-use crate::sql::{Row, Sql, Step, Tx, Value, params};
+use crate::sql::{Row, Sql, Tx, Value, params};
 
 /// No more than any live node allows: nodes may be configured differently, and a limit is a promise of each.
 const FREE_ONES: Sql = Sql::each(
@@ -14,36 +14,18 @@ const FREE_ONES: Sql = Sql::each(
      AND n <= coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) ORDER BY n LIMIT $3 \
      FOR UPDATE SKIP LOCKED",
 );
-/// What jobs hold that are about to leave it, in every slot; then free ones of one slot. (They are a handful, so on
-/// SQLite what others hold comes along.)
-const USABLE: Sql = Sql::each(
-    "SELECT slot, n, job_id, attempt, coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) \
-     FROM permits WHERE job_id IS NOT NULL OR (slot = $1 AND n <= $2) ORDER BY job_id IS NULL, n",
-    "SELECT slot, n, job_id, attempt, coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) \
-     FROM permits WHERE job_id = ANY($4) OR (job_id IS NULL AND slot = $1 AND n <= $2) \
-     ORDER BY job_id, n LIMIT $3 FOR UPDATE OF permits SKIP LOCKED",
-);
 const HOW_MANY: Sql = Sql::both("SELECT count(*) FROM permits WHERE slot = $1 AND n <= $2");
 const ADD: Sql = Sql::both("INSERT INTO permits (slot, n) VALUES ($1, $2) ON CONFLICT (slot, n) DO NOTHING");
-const TAKE: Sql = Sql::both("UPDATE permits SET job_id = $3, attempt = $4 WHERE slot = $1 AND n = $2");
-/// The same for many at once, on PostgreSQL only.
-const TAKE_ALL: Sql = Sql::both(
-    "UPDATE permits SET job_id = ($3::text[])[array_position($2::bigint[], n)], \
-     attempt = ($4::bigint[])[array_position($2::bigint[], n)] WHERE slot = $1 AND n = ANY($2)",
+/// A row for each lease: number, job, attempt; then the slot.
+const TAKE: Sql = Sql::each(
+    "UPDATE permits SET job_id = $2, attempt = $3 WHERE slot = $4 AND n = $1",
+    "UPDATE permits SET job_id = ($2::text[])[array_position($1::bigint[], n)], \
+     attempt = ($3::bigint[])[array_position($1::bigint[], n)] WHERE slot = $4 AND n = ANY($1)",
 );
 /// A handful of rows: a scan is cheaper than an index that every claim and finish would have to keep.
 const FREE_ALL_OF: Sql = Sql::each(
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1",
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = ANY($1)",
-);
-/// Gives these numbers to new leases and frees whatever else the old ones hold, in every slot; on PostgreSQL only. It
-/// waits for transactions that have one of those rows locked, because no other statement would free it.
-const PASS_ON: Sql = Sql::both(
-    "UPDATE permits SET job_id = CASE WHEN slot = $1 THEN ($3::text[])[array_position($2::bigint[], n)] END, \
-     attempt = CASE WHEN slot = $1 THEN ($4::bigint[])[array_position($2::bigint[], n)] END \
-     WHERE (slot = $1 AND n = ANY($2)) OR (job_id = ANY($5) \
-     AND EXISTS (SELECT 1 FROM unnest($5::text[], $6::bigint[]) AS v(job_id, attempt) \
-     WHERE v.job_id = permits.job_id AND v.attempt = permits.attempt))",
 );
 const FREE_IN_SLOT: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1 AND slot = $2");
 const HELD_IN_SLOT: Sql = Sql::both("SELECT count(*) FROM permits WHERE job_id = $1 AND slot = $2");
@@ -85,16 +67,7 @@ async fn free_now(tx: &mut Tx<'_>, slot: Slot, permits_max: u32, wanted: u32) ->
 
 /// Gives permits to leases, pairwise.
 pub async fn take(tx: &mut Tx<'_>, slot: Slot, numbers: &[i64], leases: &[Lease]) -> Result<(), StoreError> {
-    if !tx.is_alone() && leases.len() > 1 {
-        let [numbers, jobs, attempts] = pairs(numbers, leases);
-        return tx.post(&TAKE_ALL, &[vec![slot.as_str().into(), numbers, jobs, attempts]]).await;
-    }
-    let sets: Vec<Vec<Value<'_>>> = numbers
-        .iter()
-        .zip(leases)
-        .map(|(n, lease)| params![slot.as_str(), *n, &lease.job_id, lease.attempt].to_vec())
-        .collect();
-    tx.post(&TAKE, &sets).await
+    tx.post_of(&TAKE, &pairs(numbers, leases), params![slot.as_str()]).await
 }
 
 /// Frees whatever these jobs hold, in every slot.
@@ -106,28 +79,24 @@ pub async fn free_all_of(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreErro
 /// changes them until it commits. A permit that goes from job to job is written once. An attempt that could not be
 /// settled is no longer held, so its permit is left too; a later attempt of the same job has a permit of its own.
 pub struct PermitBatch {
-    slot: Slot,
+    pub slot: Slot,
     /// Those of the round's ends.
-    leases: Vec<Lease>,
-    left: Vec<(Slot, i64)>,
+    pub leases: Vec<Lease>,
+    pub left: Vec<(Slot, i64)>,
     /// That may be used, those that are left before those that are free.
     usable: Vec<i64>,
+    transfer: Transfer,
 }
 
-impl PermitBatch {
-    /// The question, as one step among others.
-    pub fn asking<'a>(request: &'a FinishAndClaim, claim: &'a Claim) -> Step<'a> {
-        let jobs: Vec<&str> = leases(request).map(|lease| lease.job_id.as_str()).collect();
-        // What is left comes first, and with a permit inside it may be two of one job.
-        let rows_max = claim.jobs_max.saturating_add(u32::try_from(jobs.len() * 2).unwrap_or(u32::MAX));
-        let mut params = params![claim.slot.as_str(), claim.permits_max, rows_max].to_vec();
-        params.push(jobs.into());
-        Step { sql: USABLE, params }
-    }
+/// The driver's statement, and its parameters for each time it runs, that gives these permits to new leases and frees
+/// what else the round's leases left.
+pub type Transfer = for<'a> fn(&'a PermitBatch, taken: &[i64], new: &'a [Lease]) -> (Sql, Vec<Vec<Value<'a>>>);
 
-    pub fn read(rows: &[Row], request: &FinishAndClaim, claim: &Claim) -> Result<Self, StoreError> {
-        let leases: Vec<Lease> = leases(request).cloned().collect();
-        let mut batch = Self { slot: claim.slot, leases, left: Vec::new(), usable: Vec::new() };
+impl PermitBatch {
+    /// From rows of slot, number, holder, attempt, and the slot's limit.
+    pub fn read(rows: &[Row], request: &FinishAndClaim, claim: &Claim, transfer: Transfer) -> Result<Self, StoreError> {
+        let leases: Vec<Lease> = request.finishes.iter().map(|finish| finish.lease.clone()).collect();
+        let mut batch = Self { slot: claim.slot, leases, left: Vec::new(), usable: Vec::new(), transfer };
         for row in rows {
             let mut c = row.columns();
             let (of, number) = (c.word(Slot::parse)?, c.int()?);
@@ -150,44 +119,22 @@ impl PermitBatch {
         &self.usable
     }
 
-    /// Asks and reads, where that is one.
-    pub async fn ask(tx: &mut Tx<'_>, request: &FinishAndClaim, claim: &Claim) -> Result<Self, StoreError> {
-        let step = Self::asking(request, claim);
-        Self::read(&tx.rows(&step.sql, &step.params).await?, request, claim)
-    }
-
     /// Gives the first usable ones to these leases, and frees what is left.
     pub async fn transfer(&self, tx: &mut Tx<'_>, new: &[Lease]) -> Result<(), StoreError> {
         let taken = &self.usable[..new.len().min(self.usable.len())];
-        if !tx.is_alone() {
-            return self.transfer_at_once(tx, taken, new).await;
-        }
-        take(tx, self.slot, taken, new).await?;
-        let is_taken = |(slot, number): &(Slot, i64)| *slot == self.slot && taken.contains(number);
-        let freed = self.left.iter().filter(|left| !is_taken(left));
-        let sets: Vec<Vec<Value<'_>>> =
-            freed.map(|(slot, number)| params![slot.as_str(), *number, None::<&str>, None::<i64>].to_vec()).collect();
-        tx.run_each(&TAKE, &sets).await.map(drop)
-    }
-
-    async fn transfer_at_once(&self, tx: &mut Tx<'_>, taken: &[i64], new: &[Lease]) -> Result<(), StoreError> {
-        if taken.is_empty() && self.leases.is_empty() {
-            return Ok(());
-        }
-        let [numbers, jobs, attempts] = pairs(taken, new);
-        let [left_jobs, left_attempts] = columns(self.leases.iter());
-        tx.post(&PASS_ON, &[vec![self.slot.as_str().into(), numbers, jobs, attempts, left_jobs, left_attempts]]).await
+        let (sql, sets) = (self.transfer)(self, taken, new);
+        tx.post(&sql, &sets).await
     }
 }
 
 /// As many as there are of both.
-fn pairs<'a>(numbers: &[i64], leases: &'a [Lease]) -> [Value<'a>; 3] {
+pub fn pairs<'a>(numbers: &[i64], leases: &'a [Lease]) -> [Value<'a>; 3] {
     let (numbers, leases): (Vec<_>, Vec<_>) = numbers.iter().zip(leases).map(|(n, lease)| (Some(*n), lease)).unzip();
     let [jobs, attempts] = columns(leases.into_iter());
     [Value::Ints(numbers), jobs, attempts]
 }
 
-fn columns<'a>(leases: impl Iterator<Item = &'a Lease> + Clone) -> [Value<'a>; 2] {
+pub fn columns<'a>(leases: impl Iterator<Item = &'a Lease> + Clone) -> [Value<'a>; 2] {
     let jobs = leases.clone().map(|lease| Some(lease.job_id.as_str()));
     [Value::Texts(jobs.collect()), Value::Ints(leases.map(|lease| Some(lease.attempt)).collect())]
 }
@@ -207,10 +154,6 @@ pub async fn holds(tx: &mut Tx<'_>, lease: &Lease, slot: Slot) -> Result<bool, S
 pub async fn held_inside(tx: &mut Tx<'_>, lease: &Lease, own: Slot) -> Result<Option<Slot>, StoreError> {
     let row = tx.row(&HELD_BESIDE, params![&lease.job_id, own.as_str()]).await?;
     row.map(|row| row.columns().word(Slot::parse)).transpose()
-}
-
-fn leases(request: &FinishAndClaim) -> impl Iterator<Item = &Lease> {
-    request.finishes.iter().map(|finish| &finish.lease)
 }
 
 /// Takes a permit beyond the limit: a job that has waited for its descendants must not wait for other jobs.

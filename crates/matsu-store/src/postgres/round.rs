@@ -1,4 +1,4 @@
-//! Settling and claiming where every answer costs a round trip, and others work at the same time: PostgreSQL.
+//! Settling and claiming on PostgreSQL, where every answer costs a round trip, and others work at the same time.
 //!
 //! Two of them if all that ended was completed (see [`completed`]), else three: what ends, and the locks on its tasks
 //! and on those of what could be claimed; the ends, their permits, and the jobs picked behind the locks; and
@@ -6,15 +6,27 @@
 //! before; another node may be faster meanwhile, which is why the jobs are picked again.
 
 mod completed;
+mod queue;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::*;
-use crate::sql::{Columns, Step, internal};
-use crate::transitions::rows;
+use matsu_core::clock::Timestamp;
+use matsu_core::id::{JobId, TaskId};
+use matsu_core::job::{Job, JobEnd, JobState, Lease};
+use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, StoreError};
+use matsu_core::slot::Slot;
+
+use crate::sql::{Columns, Row, Sql, Step, Tx, Value, internal, params};
+use crate::transitions::claim::{self, Due};
+use crate::transitions::finish_and_claim::{
+    ENDING, Ending, Plan, answer_all, ended, leave_capacity, look_again, read_ending, release, settle_moved, start,
+};
+use crate::transitions::ledger::Ledger;
+use crate::transitions::permits::PermitBatch;
+use crate::transitions::{held, rows, spending};
 
 /// Answers with those that were written. The list beside the join is what keeps the planner on the index.
-const SETTLE_ALL: Sql = Sql::both(concat!(
+const SETTLE_ALL: Sql = Sql::postgres(concat!(
     "UPDATE jobs SET state = v.state, hold = v.hold, output_json = coalesce(v.output_json, jobs.output_json), \
      error_code = v.error_code, error_message = v.error_message, failures = v.failures, deaths = v.deaths, \
      run_at = coalesce(v.run_at, jobs.run_at), finished_at = v.finished_at, owner_node = NULL \
@@ -27,7 +39,7 @@ const SETTLE_ALL: Sql = Sql::both(concat!(
     " RETURNING jobs.id, jobs.attempt"
 ));
 
-pub(super) async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
+pub async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
     let now = request.now;
     let is_completed = |finish: &Finish| matches!(finish.end, JobEnd::Completed { .. });
     let round = if request.finishes.iter().all(is_completed) {
@@ -55,7 +67,7 @@ struct Settling {
     finished: Vec<Result<JobState, StoreError>>,
     /// Of the jobs that ended.
     slots: Vec<Slot>,
-    permits: permits::PermitBatch,
+    permits: PermitBatch,
     /// Of tasks that are locked.
     picked: Vec<Job>,
     /// Whether there were more, of tasks that came too late to be locked.
@@ -72,13 +84,13 @@ async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Res
     let finished = answer_all(tx, &mut ledger, &request.finishes, &plans, written, now).await?;
     give_back(tx, request, &finished, !answers.reserved.is_empty()).await?;
     let slots = ending.values().map(|row| row.slot).collect();
-    let permits = permits::PermitBatch::read(&answers.permits, request, claim)?;
+    let permits = PermitBatch::read(&answers.permits, request, claim, queue::pass_on)?;
     Ok(Settling { ledger, finished, slots, permits, picked: rows::jobs(&answers.picked)?, some_left: false })
 }
 
 struct Locked {
     ending: HashMap<JobId, Ending>,
-    due: Candidates,
+    due: Due,
     ledger: Ledger,
 }
 
@@ -86,11 +98,11 @@ struct Locked {
 async fn look_and_lock(tx: &mut Tx<'_>, request: &FinishAndClaim, claim: &Claim) -> Result<Locked, StoreError> {
     let ids = ids(request);
     let ending = Step { sql: ENDING, params: params![ids.clone()].to_vec() };
-    let (due, lock) = Candidates::locking(claim, ids, request.now);
+    let (due, lock) = queue::locking(claim, ids, request.now);
     let steps: Vec<Step<'_>> = [ending, lock].into_iter().chain(due).collect();
     let answers = tx.rows_of_all(&steps).await?;
     let [ending, tasks, due @ ..] = answers.as_slice() else { return Err(not_the_answers()) };
-    let due = due.first().map_or_else(|| Ok(Candidates::default()), |due| Candidates::due(due))?;
+    let due = due.first().map_or_else(|| Ok(Due::default()), |due| Due::read(due))?;
     Ok(Locked { ending: read_ending(ending)?, due, ledger: Ledger::of_locked(tasks)? })
 }
 
@@ -121,13 +133,12 @@ async fn settle_and_pick(
     ledger: &Ledger,
     plans: &[Option<Plan<'_>>],
 ) -> Result<Answers, StoreError> {
-    let locked: Vec<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
     let answers = tx
         .rows_of_all(&[
             Step { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() },
             spending::asking_reserved_by(&ids(request)),
-            permits::PermitBatch::asking(request, claim),
-            claim::picking(claim, locked),
+            queue::asking_permits(request, claim),
+            queue::picking(claim, ledger),
         ])
         .await?;
     let [settled, reserved, permits, picked] = answers.try_into().map_err(|_| not_the_answers())?;

@@ -5,7 +5,7 @@ use super::*;
 
 /// Answers with those that were running under their lease. Of two leases of one job the first counts here; whatever
 /// is not answered is looked at by itself. (A join with the lists takes several times as long.)
-const COMPLETE: Sql = Sql::both(
+const COMPLETE: Sql = Sql::postgres(
     "UPDATE jobs SET state = 'completed', output_json = ($3::text[])[array_position($1::text[], id)], \
      error_code = NULL, error_message = NULL, finished_at = $4, owner_node = NULL WHERE id = ANY($1) \
      AND attempt = ($2::bigint[])[array_position($1::text[], id)] AND state = 'running' \
@@ -13,22 +13,22 @@ const COMPLETE: Sql = Sql::both(
 );
 
 pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<Settling, StoreError> {
-    let (due, lock) = Candidates::locking(claim, ids(request), request.now);
+    let (due, lock) = queue::locking(claim, ids(request), request.now);
     let is_due_asked = due.is_some();
     let mut steps: Vec<Step<'_>> = [lock].into_iter().chain(due).collect();
     if !request.finishes.is_empty() {
         steps.push(Step { sql: COMPLETE, params: columns(request) });
     }
-    steps.push(permits::PermitBatch::asking(request, claim));
-    steps.push(claim::picking_any(claim));
+    steps.push(queue::asking_permits(request, claim));
+    steps.push(queue::picking_any(claim));
     let mut answers = tx.rows_of_all(&steps).await?.into_iter();
     let mut next = || answers.next().ok_or_else(not_the_answers);
     let tasks = next()?;
-    let due = if is_due_asked { Candidates::due(&next()?)? } else { Candidates::default() };
+    let due = if is_due_asked { Due::read(&next()?)? } else { Due::default() };
     let completed = if request.finishes.is_empty() { Vec::new() } else { next()? };
     let (permits, picked) = (next()?, rows::jobs(&next()?)?);
     let mut ledger = Ledger::of_locked(&tasks)?;
-    let permits = permits::PermitBatch::read(&permits, request, claim)?;
+    let permits = PermitBatch::read(&permits, request, claim, queue::pass_on)?;
 
     let mut done = HashMap::with_capacity(completed.len());
     let mut any_reserved = false;
@@ -56,7 +56,13 @@ pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<
     let some_left = !picked.iter().all(|job| is_locked(job, &ledger));
     // A task that came between the locks and the picking may be about to be stopped, so its jobs wait for the next
     // round; and what is due comes in its order.
-    let picked = if due.is_empty() && !some_left { picked } else { due.pick(tx, &ledger, claim).await? };
+    let picked = if due.is_empty() && !some_left {
+        picked
+    } else {
+        due.wake(tx, &ledger).await?;
+        let picking = queue::picking(claim, &ledger);
+        rows::jobs(&tx.rows(&picking.sql, &picking.params).await?)?
+    };
     Ok(Settling { ledger, finished, slots, permits, picked, some_left })
 }
 
