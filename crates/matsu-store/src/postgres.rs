@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 
 use crate::sql::postgres as statement;
 use crate::sql::{Driver, Mark, Transition, Tx};
-use crate::transitions::nodes::ReadUnregistered;
+use crate::transitions::tasks::nodes::ReadUnregistered;
 
 use connection::Server;
 use hints::{Listener, Notifier};

@@ -17,11 +17,11 @@ use crate::memory::Memory;
 use crate::postgres::{self, Postgres};
 use crate::sql::{Driver, QUICK_MAX, Transition, Tx};
 use crate::sqlite::{self, Sqlite};
-use crate::transitions::changes::Prune;
-use crate::transitions::finish_and_claim::finish;
-use crate::transitions::guard::Guarded;
-use crate::transitions::nodes::{Beat, ReapNode, Register};
-use crate::transitions::read::ReadInfo;
+use crate::transitions::chats::guard::Guarded;
+use crate::transitions::tasks::changes::Prune;
+use crate::transitions::tasks::finish_and_claim::finish;
+use crate::transitions::tasks::nodes::{Beat, ReapNode, Register};
+use crate::transitions::tasks::read::ReadInfo;
 
 /// A driver.
 pub enum Backend {

@@ -21,7 +21,7 @@ use matsu_core::wake::Hub;
 
 use crate::sql::Transition;
 use crate::sqlite::synchronous::Synchronous;
-use crate::transitions::nodes::{ReadUnregistered, Register};
+use crate::transitions::tasks::nodes::{ReadUnregistered, Register};
 
 use files::{NodeLocks, OpenLock};
 use readers::Readers;

@@ -17,13 +17,14 @@ use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, Stor
 use matsu_core::slot::Slot;
 
 use crate::sql::{Columns, Row, Sql, Step, Tx, Value, internal, params};
-use crate::transitions::claim::{self, Due};
-use crate::transitions::finish_and_claim::{
+use crate::transitions::ledger::Ledger;
+use crate::transitions::tasks::claim::{self, Due};
+use crate::transitions::tasks::finish_and_claim::{
     ENDING, Ending, Plan, answer_all, ended, leave_capacity, look_again, read_ending, release, settle_moved, start,
 };
-use crate::transitions::ledger::Ledger;
-use crate::transitions::permits::PermitBatch;
-use crate::transitions::{held, rows, spending};
+use crate::transitions::tasks::permits::PermitBatch;
+use crate::transitions::tasks::spending;
+use crate::transitions::{held, rows};
 
 /// Answers with those that were written. The list beside the join is what keeps the planner on the index.
 const SETTLE_ALL: Sql = Sql::postgres(concat!(

@@ -5,13 +5,13 @@ use matsu_core::ports::store::{Claim, ClaimOutcome, FinishAndClaim, StoreError};
 use matsu_core::slot::Slot;
 
 use crate::sql::{Sql, Tx, Value, params};
-use crate::transitions::claim::{self, DUE, Due, in_line};
-use crate::transitions::finish_and_claim::{
+use crate::transitions::ledger::Ledger;
+use crate::transitions::rows::{self, job_columns};
+use crate::transitions::tasks::claim::{self, DUE, Due, in_line};
+use crate::transitions::tasks::finish_and_claim::{
     ended, leave_capacity, look_again, release_reservations, settle_in_steps, start,
 };
-use crate::transitions::ledger::Ledger;
-use crate::transitions::permits::PermitBatch;
-use crate::transitions::rows::{self, job_columns};
+use crate::transitions::tasks::permits::PermitBatch;
 
 /// Only kinds that the node can run, given as `|a|b|`: after an upgrade an old process leaves new kinds alone.
 const READY: Sql = Sql::sqlite(concat!(

@@ -1,9 +1,9 @@
 //! What a round asks the queue and its permits, as steps that travel together.
 
 use super::*;
-use crate::transitions::claim::{DUE, due_jobs, due_params, in_line, kinds};
-use crate::transitions::permits::{columns, pairs};
 use crate::transitions::rows::{job_columns, task_columns};
+use crate::transitions::tasks::claim::{DUE, due_jobs, due_params, in_line, kinds};
+use crate::transitions::tasks::permits::{columns, pairs};
 
 macro_rules! lock_tasks {
     ($more:expr) => {
