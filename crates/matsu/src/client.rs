@@ -17,7 +17,7 @@ use matsu_core::clock::Clock;
 use matsu_core::id::{JobId, NodeId};
 use matsu_core::limits::DAEMON_START_MAX;
 use matsu_core::node::NodeRole;
-use matsu_runtime::chat::Workforce;
+use matsu_runtime::models::chat::Workforce;
 use matsu_runtime::tasks::Tasks;
 use matsu_runtime::upkeep;
 use matsu_runtime::{Runtime, Service, Workers};

@@ -22,7 +22,7 @@ use matsu_core::run::Mode;
 use matsu_core::slot::SlotLimits;
 use matsu_core::usage::UsageLimit;
 use matsu_runtime::SessionOptions;
-use matsu_runtime::agentic_loop::{LoopLimits, SpendingMax};
+use matsu_runtime::models::agentic_loop::{LoopLimits, SpendingMax};
 use matsu_server::auth::origin::{Addresses, PublicUrl};
 use matsu_server::limits::bounds::Bounds;
 use matsu_store::Synchronous;

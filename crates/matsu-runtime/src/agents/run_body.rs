@@ -401,7 +401,7 @@ async fn earlier(cx: &JobContext, input: &RunInput) -> Result<Option<Resume>, St
     }))
 }
 
-pub(super) fn failed(code: ErrorCode, message: String) -> JobEnd {
+pub(crate) fn failed(code: ErrorCode, message: String) -> JobEnd {
     JobEnd::Failed { code: code.to_string(), message, retry: Retry::Never, output_json: None }
 }
 
@@ -414,7 +414,7 @@ fn no_session(error: &StoreError) -> JobEnd {
 }
 
 /// Nothing was started, so it can simply be tried again.
-pub(super) fn away(error: &StoreError) -> JobEnd {
+pub(crate) fn away(error: &StoreError) -> JobEnd {
     tracing::warn!(%error, "a run waits for the store");
     JobEnd::Requeue { run_at: None }
 }

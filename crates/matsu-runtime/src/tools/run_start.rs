@@ -19,7 +19,7 @@ use matsu_core::usage::UsageLimit;
 
 use super::task_report::{Detail, JobReport, OutputWish, TaskReport};
 use crate::agents::{AUTO, Agents, RunError, RunOptions, StartedRuns};
-use crate::status::{WaitFor, WaitRequest, Waits};
+use crate::tasks::status::{WaitFor, WaitRequest, Waits};
 use crate::tool::{NativeTasks, ToolContext, ToolError, ToolReply, folders};
 
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]

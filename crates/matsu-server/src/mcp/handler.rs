@@ -10,11 +10,11 @@ use matsu_core::id::ErrorId;
 use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 use matsu_runtime::agents::RunHandle;
+use matsu_runtime::chats::sessions::Delivery;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
-use matsu_runtime::native_task::NativeLookup;
-use matsu_runtime::sessions::Delivery;
 use matsu_runtime::tasks::Tasks;
+use matsu_runtime::tool::native_task::NativeLookup;
 use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Workplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CancelledNotificationParam,

@@ -7,8 +7,8 @@ use matsu_core::transcript::{Draft, StoredEntry, Transcript};
 
 use super::LiveChats;
 use super::chat::{LiveChat, Spoken};
-use crate::chat::open_chats::ChatError;
-use crate::chat::shown::{ShownMessage, ShownState, shown};
+use crate::models::chat::open_chats::ChatError;
+use crate::models::chat::shown::{ShownMessage, ShownState, shown};
 
 pub struct View {
     pub transcript: Transcript,

@@ -25,7 +25,7 @@ use crate::cursors::InstanceId;
 use crate::runtime::{Runtime, service};
 use crate::snapshots::{Seen, SharedReader, Snapshot};
 use crate::tasks::TaskError;
-use crate::wait::{Check, Condition, Waited, after, wait_until};
+use crate::tasks::wait::{Check, Condition, Waited, after, wait_until};
 
 pub(crate) use open_waits::OpenWaits;
 

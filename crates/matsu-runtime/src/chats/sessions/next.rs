@@ -18,10 +18,10 @@ use matsu_core::session::next_action::next_turn_at;
 use matsu_core::session::{EndReason, NextAction, Session, SessionState, SessionView, next_action};
 use matsu_core::task::Task;
 
+use crate::chats::sessions::Waiters;
 use crate::runtime::Runtime;
-use crate::sessions::Waiters;
-use crate::status::OpenWaits;
-use crate::wait::{Check, Condition, Waited, after, wait_until};
+use crate::tasks::status::OpenWaits;
+use crate::tasks::wait::{Check, Condition, Waited, after, wait_until};
 
 use super::waiters::Ticket;
 

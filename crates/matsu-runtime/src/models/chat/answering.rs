@@ -14,7 +14,7 @@ use matsu_core::transcript::Draft;
 use tokio::time::Instant;
 
 use super::sketch::Sketch;
-use crate::agentic_loop::{AgenticLoopResult, Event, LoopOptions, execute_with_tools};
+use crate::models::agentic_loop::{AgenticLoopResult, Event, LoopOptions, execute_with_tools};
 
 /// Is called with the name of a model and its event, as it happens.
 pub type EventSink<'a> = &'a mut (dyn FnMut(&str, &Event) + Send);

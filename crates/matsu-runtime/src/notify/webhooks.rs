@@ -24,8 +24,8 @@ use matsu_core::principal::Principal;
 use matsu_core::secret::{self, Token};
 use matsu_core::webhook::{Delivery, NewDelivery, NewWebhook, Receipt, RemovedWebhook, Webhook, WebhookKind};
 
+use crate::notify::schedules::{checked_run, start};
 use crate::runtime::service;
-use crate::schedules::{checked_run, start};
 use crate::tasks::TaskError;
 
 pub use message::compose;

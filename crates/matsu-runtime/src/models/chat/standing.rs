@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use matsu_core::ports::provider::ToolSpec;
 
-use crate::agentic_loop::{Approver, Decision, PendingCall, Policy};
+use crate::models::agentic_loop::{Approver, Decision, PendingCall, Policy};
 
 /// Where such approvals are kept.
 pub trait StandingApprovals: Send + Sync {

@@ -5,15 +5,12 @@ use std::time::Duration;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, JobId, ProjectId, RunId, SessionId};
 use matsu_core::limits::RUN_SESSION_KEPT;
-use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{
-    ListSessions, NewSession, ReadAgent, ReadStanding, SessionFilter, SessionKey, StoreError, WantedFor,
-};
+use matsu_core::ports::store::{NewSession, ReadAgent, ReadStanding, SessionKey, StoreError, WantedFor};
 use matsu_core::principal::Principal;
 use matsu_core::secret;
-use matsu_core::session::{Session, SessionState};
+use matsu_core::session::Session;
 
-use crate::sessions::Waiters;
+use crate::chats::sessions::Waiters;
 
 use super::passkey;
 
@@ -72,18 +69,7 @@ impl Sessions<'_> {
 
     /// Which sessions of the agent certainly have a process: those that wait here.
     async fn listening(self, agent: &AgentId, project: &ProjectId) -> Result<Vec<SessionId>, StoreError> {
-        let filter = SessionFilter {
-            owner: None,
-            agent_id: Some(agent.clone()),
-            project_id: Some(project.clone()),
-            state: Some(SessionState::Active),
-        };
-        let live = self
-            .runtime
-            .store()
-            .run(ListSessions { filter: filter.clone(), page: PageRequest::default() })
-            .await?
-            .items;
+        let live = self.active_of(agent, project).await?;
         Ok(live.into_iter().map(|session| session.id).filter(|id| self.runtime.part::<Waiters>().any(id)).collect())
     }
 

@@ -3,7 +3,7 @@
 use matsu_core::clock::Timestamp;
 use matsu_core::history::{Entry, Item, Maker, Role};
 
-use crate::agentic_loop::Event;
+use crate::models::agentic_loop::Event;
 
 pub struct Sketch {
     model: String,

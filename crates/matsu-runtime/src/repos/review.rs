@@ -10,8 +10,8 @@ use matsu_core::receipt::Receipt;
 use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{Review, ReviewState, Task, TaskKind};
 
-use super::Agents;
-use super::reading::{MeantRun, Prefers, RunChoice};
+use super::Repos;
+use crate::agents::{Agents, MeantRun, Prefers, RunChoice};
 use crate::tasks::{Resolves, TaskError, Tasks};
 
 /// Changes that were written into the user's tree.
@@ -101,7 +101,7 @@ impl Reviewed {
     }
 }
 
-impl<'a> Agents<'a> {
+impl<'a> Repos<'a> {
     /// Writes the changes of a run into the tree that it began with.
     ///
     /// # Errors
@@ -279,7 +279,7 @@ impl<'a> Agents<'a> {
     }
 
     async fn reviewed(self, owner: &Principal, id: &TaskId, choice: RunChoice<'_>) -> Result<Reviewed, TaskError> {
-        let run = self.meant_run(owner, id, choice).await?;
+        let run = Agents::of(self.runtime).meant_run(owner, id, choice).await?;
         let changes = run.changes(id)?;
         let task = Tasks::of(self.runtime).read_own(owner, id).await?;
         if changes.base == changes.head {
@@ -292,7 +292,7 @@ impl<'a> Agents<'a> {
     /// Tasks before this one whose changes its run began with and whose changes are not in the user's tree by an apply.
     async fn missing_before(self, run: &Reviewed) -> Result<Vec<TaskId>, TaskError> {
         let mut missing = Vec::new();
-        for (id, task) in self.all_before(&run.task.depends_on()).await? {
+        for (id, task) in Agents::of(self.runtime).all_before(&run.task.depends_on()).await? {
             let is_missing = |job: &Job| {
                 let state = task.review_of(&job.id).map(|review| review.state);
                 changed(job).is_some() && state != Some(ReviewState::Applied)

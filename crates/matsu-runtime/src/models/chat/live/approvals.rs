@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use matsu_core::ports::provider::{Danger, ToolSpec};
 use tokio::sync::oneshot;
 
-use crate::agentic_loop::{Approver, ByDanger, Decision, PendingCall, Policy};
+use crate::models::agentic_loop::{Approver, ByDanger, Decision, PendingCall, Policy};
 
 /// A person's decision about a call.
 #[derive(Clone, Debug)]

@@ -35,7 +35,7 @@ use super::open_chats::{ChatError, OpenChat, OpenChats, Posted};
 use super::roster::Roster;
 use super::sketch::Sketch;
 use super::standing::StandingApprovals;
-use crate::agentic_loop::{Event, LoopLimits, LoopOptions, SpendingMax};
+use crate::models::agentic_loop::{Event, LoopLimits, LoopOptions, SpendingMax};
 
 /// Gives a chat its tools.
 #[async_trait]

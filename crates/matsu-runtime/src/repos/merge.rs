@@ -12,8 +12,8 @@ use matsu_core::run::{Changes, RunInput};
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, ReviewState, Task, TaskKind};
 
-use super::Agents;
-use super::reading::RunChoice;
+use super::Repos;
+use crate::agents::{Agents, RunChoice};
 use crate::tasks::{TaskError, Tasks};
 
 /// What a caller wants.
@@ -32,7 +32,7 @@ fn no(why: &str) -> TaskError {
     TaskError::Invalid(format!("nothing was merged: {why}"))
 }
 
-impl Agents<'_> {
+impl Repos<'_> {
     /// Queues a merge.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Agents<'_> {
         if !task.status.is_terminal() {
             return Err(no(&format!("task {id} is {}; wait until it has ended", task.status)));
         }
-        let run = self.meant_run(owner, id, RunChoice::done(None, "apply TASK")).await?;
+        let run = Agents::of(self.runtime).meant_run(owner, id, RunChoice::done(None, "apply TASK")).await?;
         let changes = run.changes(id)?;
         let (job, input) = (run.job, run.input);
         if changes.base == changes.head {

@@ -17,7 +17,7 @@ use matsu_core::transcript::{ChatPlace, NewTranscript, Transcript, check_name};
 use super::answering::{Answered, Answering, EventSink};
 use super::mentions::{self, Addressed, UnknownMention};
 use super::roster::Roster;
-use crate::agentic_loop::LoopOptions;
+use crate::models::agentic_loop::LoopOptions;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChatError {

@@ -11,8 +11,8 @@ use matsu_core::slot::Slot;
 use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 use serde_json::json;
 
-use super::Agents;
-use super::reading::{MeantRun, RunChoice};
+use super::Repos;
+use crate::agents::{Agents, MeantRun, RunChoice};
 use crate::tasks::{TaskError, Tasks};
 
 /// A check to run on a commit.
@@ -26,7 +26,7 @@ pub(super) struct CheckAgain {
     pub idempotency: Option<IdempotencyKey>,
 }
 
-impl Agents<'_> {
+impl Repos<'_> {
     /// The receipt of a run.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl Agents<'_> {
     }
 
     async fn checked_run(self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<MeantRun, TaskError> {
-        self.meant_run(owner, id, RunChoice::done(agent, "receipt TASK")).await
+        Agents::of(self.runtime).meant_run(owner, id, RunChoice::done(agent, "receipt TASK")).await
     }
 }
 

@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::LiveSettings;
 use super::approvals::{Approvals, Careful};
-use crate::agentic_loop::{AgenticLoopResult, Approver, Event, KeptOutputs, LoopOptions};
-use crate::chat::sketch::Sketch;
-use crate::chat::standing::WithStanding;
+use crate::models::agentic_loop::{AgenticLoopResult, Approver, Event, KeptOutputs, LoopOptions};
+use crate::models::chat::sketch::Sketch;
+use crate::models::chat::standing::WithStanding;
 
 /// How a model's answer to the last line ended.
 #[derive(Clone)]

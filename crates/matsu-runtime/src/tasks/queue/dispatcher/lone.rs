@@ -2,7 +2,7 @@
 
 use super::*;
 
-use crate::queue::lone::Lone;
+use crate::tasks::queue::lone::Lone;
 use matsu_core::ports::store::{ClaimAlone, IsLoneJobWaiting};
 
 /// How often a job that must run alone is looked for while what runs beside it comes to its end.

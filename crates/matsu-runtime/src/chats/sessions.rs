@@ -8,12 +8,12 @@ pub mod next;
 pub(crate) mod passkey;
 mod waiters;
 
-use matsu_core::id::{RunId, SessionId};
+use matsu_core::id::{AgentId, ProjectId, RunId, SessionId};
 use matsu_core::notification::Notification;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{ListNotifications, ListSessions, ReadSession, SessionFilter, SessionOfRun, StoreError};
 use matsu_core::principal::Principal;
-use matsu_core::session::Session;
+use matsu_core::session::{Session, SessionState};
 
 pub use begin::Begun;
 pub use delivery::{Delivery, Shown};
@@ -34,6 +34,13 @@ impl Sessions<'_> {
     /// As the store's.
     pub async fn list(self, filter: &SessionFilter, page: &PageRequest) -> Result<Page<Session>, StoreError> {
         self.runtime.store().run(ListSessions { filter: filter.clone(), page: page.clone() }).await
+    }
+
+    /// The first active sessions of an agent in a project.
+    pub(super) async fn active_of(self, agent: &AgentId, project: &ProjectId) -> Result<Vec<Session>, StoreError> {
+        let (agent_id, project_id) = (Some(agent.clone()), Some(project.clone()));
+        let filter = SessionFilter { owner: None, agent_id, project_id, state: Some(SessionState::Active) };
+        Ok(self.list(&filter, &PageRequest::default()).await?.items)
     }
 
     /// The session of this id.

@@ -16,9 +16,9 @@ use matsu_core::ports::store::{StopTask, TaskLookup};
 use matsu_core::principal::Principal;
 use matsu_core::task::{NewTask, StopMode, StopReason, Task, TaskKind, TaskStatus};
 
+use crate::chats::sessions::Sessions;
 use crate::runtime::service;
-use crate::sessions::Sessions;
-use crate::status::{ReturnedBecause, WaitError, WaitFor, WaitReply, WaitRequest, Waits};
+use crate::tasks::status::{ReturnedBecause, WaitError, WaitFor, WaitReply, WaitRequest, Waits};
 use crate::tasks::{TaskError, Tasks};
 
 /// What a wait task remembers.

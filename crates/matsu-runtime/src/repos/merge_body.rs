@@ -23,14 +23,14 @@ use matsu_core::receipt::Check;
 use matsu_core::run::{Changes, RunOutput};
 use matsu_core::task::{IdempotencyKey, ReviewState, Task, TaskStatus};
 
-use crate::agents::Agents;
+use crate::agents::{Agents, away, failed};
 use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
 use crate::stop_signal::StopLevel;
 use crate::tasks::{Resolves, Tasks};
 
+use super::Repos;
 use super::receipts::CheckAgain;
-use super::run_body::{away, failed};
 
 /// Characters of a reason.
 const WHY_CHARS_MAX: usize = 500;
@@ -237,7 +237,7 @@ impl Merging {
             parent: Some(self.task.clone()),
             idempotency: Some(key),
         };
-        let started = Agents::of(self.cx.runtime()).check_again(&self.owner, again).await;
+        let started = Repos::of(self.cx.runtime()).check_again(&self.owner, again).await;
         started.map(|started| started.task.id).map_err(|error| error.to_string())
     }
 
@@ -291,7 +291,7 @@ impl Merging {
         if let Some(next) = before.and_then(|review| review.next_task.clone()) {
             return Ok(next);
         }
-        let sent = Agents::of(runtime).send_changes_back_with(&self.owner, from, comment, Some(resolves)).await;
+        let sent = Repos::of(runtime).send_changes_back_with(&self.owner, from, comment, Some(resolves)).await;
         sent.map(|task| task.id).map_err(|error| error.to_string())
     }
 

@@ -13,9 +13,9 @@ use matsu_core::ports::store::{NextDeliveryAt, PauseWebhook, SettleDelivery, Tak
 use matsu_core::webhook::{Delivery, Webhook};
 
 use super::message;
+use crate::notify::schedules::repeat::{pause_until, repeat};
+use crate::notify::schedules::start::{self, Refused, Source, unstarted};
 use crate::runtime::Runtime;
-use crate::schedules::repeat::{pause_until, repeat};
-use crate::schedules::start::{self, Refused, Source, unstarted};
 use crate::tasks::TaskError;
 
 /// At one look. Each may carry a payload of a megabyte.

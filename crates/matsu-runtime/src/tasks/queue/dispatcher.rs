@@ -21,10 +21,10 @@ use matsu_core::limits::{LONE_AFTER, RETRY_FIRST, SAFETY_READ_EVERY, STORE_RETRY
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobUpdate, StoreError, UpdateJob};
 use matsu_core::slot::Slot;
 
-use crate::queue::adoptions::Adoptions;
-use crate::queue::lone::Lone;
 use crate::runtime::context::{Taken, close_meter};
 use crate::runtime::{Outage, Runtime};
+use crate::tasks::queue::adoptions::Adoptions;
+use crate::tasks::queue::lone::Lone;
 
 use super::adoptions::held_jobs;
 use super::crew::Crew;
