@@ -9,6 +9,7 @@ mod chat_outcome;
 mod checking;
 mod choice;
 mod consent;
+mod conversation;
 mod dependencies;
 mod fallback;
 mod live_runs;
