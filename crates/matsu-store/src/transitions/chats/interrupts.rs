@@ -102,23 +102,26 @@ pub async fn raise(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     void(tx, task, now).await?;
+    notify_sessions(tx, task, cause, given_by, now).await
+}
+
+/// Inserts a notification for each other session that works on the task.
+async fn notify_sessions(
+    tx: &mut Tx<'_>,
+    task: &TaskId,
+    cause: Cause,
+    given_by: Option<&SessionId>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let (kind, action) = cause.meaning();
     for row in tx.rows(&WORKING_ON, params![task, now]).await? {
         let session = session_rows::session(&mut row.columns())?;
         if given_by == Some(&session.id) {
             continue;
         }
-        let new = NewNotification {
-            session: &session,
-            kind,
-            action,
-            cause,
-            task_id: Some(task),
-            text: None,
-            instruction: None,
-            now,
-        };
-        insert(tx, &new).await?;
+        let (task_id, text, instruction) = (Some(task), None, None);
+        insert(tx, &NewNotification { session: &session, kind, action, cause, task_id, text, instruction, now })
+            .await?;
     }
     Ok(())
 }
@@ -130,24 +133,5 @@ pub async fn void(tx: &mut Tx<'_>, task: &TaskId, now: Timestamp) -> Result<bool
 
 /// The task goes on. A session that has not received the stop needs no notification; one that has gets one.
 pub async fn resume(tx: &mut Tx<'_>, task: &TaskId, now: Timestamp) -> Result<(), StoreError> {
-    if void(tx, task, now).await? {
-        return Ok(());
-    }
-    let (kind, action) = Cause::TaskResumed.meaning();
-    for row in tx.rows(&WORKING_ON, params![task, now]).await? {
-        let session = session_rows::session(&mut row.columns())?;
-        let cause = Cause::TaskResumed;
-        let new = NewNotification {
-            session: &session,
-            kind,
-            action,
-            cause,
-            task_id: Some(task),
-            text: None,
-            instruction: None,
-            now,
-        };
-        insert(tx, &new).await?;
-    }
-    Ok(())
+    if void(tx, task, now).await? { Ok(()) } else { notify_sessions(tx, task, Cause::TaskResumed, None, now).await }
 }
