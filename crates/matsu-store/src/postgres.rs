@@ -86,7 +86,7 @@ impl Postgres {
             commit::check(&self.server, &self.clock, &number, mark, failure).await.map_err(Attempt::of_store)?;
         }
         self.hub.publish(&topics);
-        self.notifier.tell(topics);
+        self.notifier.notify(topics);
         Ok(output)
     }
 

@@ -265,8 +265,8 @@ impl CliRun {
         };
         let mut is_finished = false;
         let (mut text, mut questions): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
-        for said in decoder.event(&event) {
-            match said {
+        for decoded in decoder.event(&event) {
+            match decoded {
                 Decoded::Line(line) => text.push(line),
                 Decoded::Session(id) if is_session_id(&id) => {
                     self.named = Some(id.clone());

@@ -20,7 +20,7 @@ use super::event::{AgenticLoopResult, Event, LoopError, StopReason};
 use super::ids;
 use super::options::LoopOptions;
 use super::repeats::Repeats;
-use super::round::{Call, Round, Settled};
+use super::round::{Call, Round, Settled, send_result};
 use super::stopwatch::Stopwatch;
 use super::stream::Sink;
 
@@ -299,13 +299,13 @@ impl Drive {
                     self.repeats.answered(&call.name, &call.arguments, &answer.content);
                     // The results after the first unfinished call were not sent yet.
                     if at > first_open {
-                        self.tell(&call, &answer);
+                        send_result(&self.sink, &call, &answer);
                     }
                     results.push(result(&call, answer));
                 }
                 None => {
                     let answer = ToolAnswer::error(unsettled(left));
-                    self.tell(&call, &answer);
+                    send_result(&self.sink, &call, &answer);
                     results.push(result(&call, answer));
                 }
             }
@@ -347,17 +347,8 @@ impl Drive {
         let content = self.options.outputs.shorten(&call.id, answer.content);
         let answer = ToolAnswer { content, ..answer };
         self.unanswered.retain(|open| open.id != call.id);
-        self.tell(&call, &answer);
+        send_result(&self.sink, &call, &answer);
         self.history.push(Entry::tool(vec![result(&call, answer)], self.options.clock.now()));
-    }
-
-    fn tell(&self, call: &Call, answer: &ToolAnswer) {
-        self.sink.send(Event::ToolResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            content: answer.content.clone(),
-            is_error: answer.is_error,
-        });
     }
 
     /// Everything that was begun is settled; nothing that was done is lost.
@@ -367,7 +358,7 @@ impl Drive {
         if !open.is_empty() {
             let answer = ToolAnswer::error(unsettled(left.as_ref()));
             for call in &open {
-                self.tell(call, &answer);
+                send_result(&self.sink, call, &answer);
             }
             let results = open.iter().map(|call| result(call, answer.clone())).collect();
             self.history.push(Entry::tool(results, self.options.clock.now()));

@@ -63,7 +63,9 @@ impl Round<'_> {
                 *place = Some(answer);
             }
             while let (Some(call), Some(Some(answer))) = (calls.get(reported), settled.get(reported)) {
-                tell(self.sink, call, answer);
+                if let Settled::Answered(answer) = answer {
+                    send_result(self.sink, call, answer);
+                }
                 reported += 1;
             }
         }
@@ -152,13 +154,12 @@ impl Round<'_> {
     }
 }
 
-fn tell(sink: &Sink, call: &Call, settled: &Settled) {
-    if let Settled::Answered(answer) = settled {
-        sink.send(Event::ToolResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            content: answer.content.clone(),
-            is_error: answer.is_error,
-        });
-    }
+/// Shows the result of a call.
+pub fn send_result(sink: &Sink, call: &Call, answer: &ToolAnswer) {
+    sink.send(Event::ToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        content: answer.content.clone(),
+        is_error: answer.is_error,
+    });
 }

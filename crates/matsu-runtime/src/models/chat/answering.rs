@@ -38,7 +38,7 @@ pub struct Answering<'a> {
     pub options: LoopOptions,
 }
 
-struct Voice {
+struct ModelTurn {
     name: String,
     sketch: Sketch,
     changed: bool,
@@ -46,67 +46,67 @@ struct Voice {
 }
 
 impl Answering<'_> {
-    pub async fn run(self, tell: EventSink<'_>) -> Vec<Answered> {
+    pub async fn run(self, send: EventSink<'_>) -> Vec<Answered> {
         let mut streams = SelectAll::new();
         for (at, speaker) in self.speakers.iter().enumerate() {
             let stream = execute_with_tools(Arc::clone(speaker), self.snapshot, self.options.clone());
             streams.push(stream.map(move |event| (at, event)).boxed());
         }
-        let voice = |speaker: &Arc<dyn Provider>| Voice {
+        let turn = |speaker: &Arc<dyn Provider>| ModelTurn {
             name: speaker.name().to_owned(),
             sketch: Sketch::new(speaker.name(), speaker.maker()),
             changed: false,
             result: None,
         };
-        let mut voices: Vec<Voice> = self.speakers.iter().map(voice).collect();
+        let mut turns: Vec<ModelTurn> = self.speakers.iter().map(turn).collect();
         let (mut answered, mut saving) = (Vec::new(), Saving::new(self.clock));
         loop {
             tokio::select! {
                 next = streams.next() => match next {
                     None => return answered,
                     Some((at, event)) => {
-                        let Some(voice) = voices.get_mut(at) else { continue };
-                        tell(&voice.name, &event);
-                        voice.sketch.take(&event, self.clock.now());
-                        voice.changed = true;
+                        let Some(turn) = turns.get_mut(at) else { continue };
+                        send(&turn.name, &event);
+                        turn.sketch.take(&event, self.clock.now());
+                        turn.changed = true;
                         saving.wish();
                         if let Event::Done(result) = event {
-                            voice.result = Some(result);
+                            turn.result = Some(result);
                             // It may have to wait for those before it; till then it is safe as a draft.
-                            self.save_drafts(&mut voices, &mut saving, tell).await;
-                            self.store_finished(&mut voices, &mut answered).await;
+                            self.save_drafts(&mut turns, &mut saving, send).await;
+                            self.store_finished(&mut turns, &mut answered).await;
                         }
                     }
                 },
-                () = saving.due() => self.save_drafts(&mut voices, &mut saving, tell).await,
+                () = saving.due() => self.save_drafts(&mut turns, &mut saving, send).await,
             }
         }
     }
 
-    async fn save_drafts(&self, voices: &mut [Voice], saving: &mut Saving, tell: EventSink<'_>) {
-        for voice in voices.iter_mut().filter(|voice| voice.changed) {
-            voice.changed = false;
-            let entries = voice.result.as_ref().map_or(voice.sketch.entries(), |result| &result.history_delta);
-            let draft = Draft { model: voice.name.clone(), entries: entries.to_vec() };
+    async fn save_drafts(&self, turns: &mut [ModelTurn], saving: &mut Saving, send: EventSink<'_>) {
+        for turn in turns.iter_mut().filter(|turn| turn.changed) {
+            turn.changed = false;
+            let entries = turn.result.as_ref().map_or(turn.sketch.entries(), |result| &result.history_delta);
+            let draft = Draft { model: turn.name.clone(), entries: entries.to_vec() };
             let saved = self.store.run(SaveDraft { id: self.chat_id.clone(), draft, now: self.clock.now() }).await;
             if let Err(error) = saved
                 && saving.is_first_failure()
             {
                 let words = format!("the answer so far cannot be saved now: {error}");
-                tell(&voice.name, &Event::Notice(words));
+                send(&turn.name, &Event::Notice(words));
             }
         }
         saving.done();
     }
 
     /// Stores the complete answers, in order, up to the first model that still answers.
-    async fn store_finished(&self, voices: &mut [Voice], answered: &mut Vec<Answered>) {
-        while let Some(voice) = voices.get_mut(answered.len())
-            && let Some(result) = voice.result.clone()
+    async fn store_finished(&self, turns: &mut [ModelTurn], answered: &mut Vec<Answered>) {
+        while let Some(turn) = turns.get_mut(answered.len())
+            && let Some(result) = turn.result.clone()
         {
-            voice.changed = false;
-            let unsaved = self.store_answer(&voice.name, &result).await.err().map(|error| error.to_string());
-            answered.push(Answered { model: voice.name.clone(), result, unsaved });
+            turn.changed = false;
+            let unsaved = self.store_answer(&turn.name, &result).await.err().map(|error| error.to_string());
+            answered.push(Answered { model: turn.name.clone(), result, unsaved });
         }
     }
 
