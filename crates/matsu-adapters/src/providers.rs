@@ -24,7 +24,7 @@ use matsu_core::clock::Clock;
 use matsu_core::ports::fetcher::FetchError;
 use matsu_core::ports::provider::Provider;
 
-use crate::http::answer::Answer;
+use crate::http::answer::HttpReply;
 
 pub use config::{KeySource, ProviderConfig};
 pub use exchange::pieces;
@@ -40,7 +40,7 @@ pub async fn reach(config: &ProviderConfig, clock: Clock) -> Result<(), String> 
     let Some(wire) = WIRES.iter().find(|wire| wire.name() == config.wire) else { return Ok(()) };
     let base = config.base_url.clone().unwrap_or_else(|| wire.base_url().to_owned());
     let request = http::client(&base)?.get(&base);
-    match clock.within(REACH_MAX, Answer::read(request, REACH_BYTES_MAX)).await {
+    match clock.within(REACH_MAX, HttpReply::read(request, REACH_BYTES_MAX)).await {
         None => Err(format!("no answer within {} s", REACH_MAX.as_secs())),
         Some(Ok(_) | Err(FetchError::TooLarge)) => Ok(()),
         Some(Err(error)) => Err(error.to_string()),

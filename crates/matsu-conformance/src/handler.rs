@@ -13,7 +13,7 @@ use matsu_core::job::Job;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, ListJobs};
 use matsu_core::task::{Task, TaskStatus};
-use matsu_runtime::native_task::NativeLookup;
+use matsu_runtime::tool::native_task::NativeLookup;
 use matsu_server::App;
 use matsu_server::mcp::caller_of;
 use matsu_server::mcp::native::NativeTaskCalls;

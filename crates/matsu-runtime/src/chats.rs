@@ -1,31 +1,27 @@
 //! What people do: make agents and projects, open chats and write in them, give tasks, send notices, end sessions.
 
+pub mod sessions;
+
 use matsu_core::access::Viewer;
 use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::chat::{Chat, ChatState, Message, NewChat, NewMessage, Sender, check_content};
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::{AgentId, ChatId, MessageId, NotificationId, ProjectId, SessionId, TaskId};
-use matsu_core::job::Priority;
+use matsu_core::id::{AgentId, ChatId, MessageId, NotificationId, ProjectId, SessionId};
 use matsu_core::notification::{NewNotice, Notification, NotificationAction, NotificationKind};
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::agent::{Delivery, RunWish};
+use matsu_core::ports::agent::Delivery;
 use matsu_core::ports::store::{
     ChatsKnownTo, EndChat, EndSession, InsertAgent, InsertMessage, InsertNotice, InsertProject, ListAgents, ListChats,
-    ListMessages, ListProjects, ListSessions, MessageFilter, OpenChat, OpenedChat, ReadAgent, ReadChat, ReadProject,
-    ReadQuestion, Reassign, SessionFilter, StoreError,
+    ListMessages, ListProjects, MessageFilter, OpenChat, OpenedChat, ReadAgent, ReadChat, ReadQuestion, StoreError,
 };
 use matsu_core::principal::Principal;
 use matsu_core::project::{NewProject, Project, is_usable_id};
-use matsu_core::run::{Question, RunPresence};
+use matsu_core::run::Question;
 use matsu_core::secret;
 use matsu_core::session::{EndReason, Session, SessionState};
-use matsu_core::task::{NewTask, Task, TaskKind};
-use serde::{Deserialize, Serialize};
 
-use crate::agents::{Agents, RunError, RunOptions};
+use crate::chats::sessions::{Sessions, Waiters, passkey};
 use crate::runtime::service;
-use crate::sessions::{Waiters, passkey};
-use crate::tasks::{TaskError, Tasks};
 
 /// Where the agent of a chat is, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,17 +52,6 @@ impl AgentState {
         }
     }
 }
-
-/// What a task for an agent that comes by itself remembers.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct HandedTask {
-    pub message: String,
-}
-
-/// The instructions of an agent that is started for a task, besides the task.
-const REPORT: &str = "You work on this as a task of Matsu, and you are connected to it as the MCP server matsu. When you \
-                      are done, or cannot go on, call report_completed with result success, failed or blocked and a \
-                      summary. If a reply says that there is a notification, call get_notifications and follow it.";
 
 fn refused(message: impl Into<String>) -> StoreError {
     StoreError::Refused { code: ErrorCode::InvalidParams, message: message.into() }
@@ -233,19 +218,8 @@ impl Chats<'_> {
     /// As the store's.
     pub async fn session_of_chat(self, chat: &Chat) -> Result<Option<Session>, StoreError> {
         let Some(agent) = &chat.agent_id else { return Ok(None) };
-        let filter = SessionFilter {
-            owner: None,
-            agent_id: Some(agent.clone()),
-            project_id: Some(chat.project_id.clone()),
-            state: Some(SessionState::Active),
-        };
+        let live = Sessions::of(self.runtime).active_of(agent, &chat.project_id).await?;
         let now = self.runtime.clock().now();
-        let live = self
-            .runtime
-            .store()
-            .run(ListSessions { filter: filter.clone(), page: PageRequest::default() })
-            .await?
-            .items;
         Ok(live.into_iter().find(|session| session.chat_id.as_ref() == Some(&chat.id) && session.is_live(now)))
     }
 
@@ -318,92 +292,5 @@ impl Chats<'_> {
     pub async fn close_session(self, session: &SessionId) -> Result<Session, StoreError> {
         let (to, reason, now) = (SessionState::Ending, EndReason::ClosedByPerson, self.runtime.clock().now());
         self.runtime.store().run(EndSession { id: session.clone(), to, reason, now }).await
-    }
-
-    /// Gives a task to an agent: one with a definition is started for it, another takes it when it comes.
-    ///
-    /// # Errors
-    /// An unknown agent or project; a blank message; a definition that cannot be started here.
-    pub async fn assign_task(
-        self,
-        owner: &Principal,
-        agent: &AgentId,
-        project: &ProjectId,
-        message: String,
-    ) -> Result<Task, TaskError> {
-        if message.trim().is_empty() {
-            return Err(refused("message is empty; write what the agent shall do").into());
-        }
-        let worker = self.runtime.store().run(ReadAgent(agent.clone())).await?;
-        let project = self.runtime.store().run(ReadProject(project.clone())).await?;
-        if worker.definition.is_some() {
-            return self.start_worker(owner, worker, project, message).await;
-        }
-        let (agent, project) = (&worker.id, &project.id);
-        let now = self.runtime.clock().now();
-        let title = message.lines().next().unwrap_or_default().to_owned();
-        let config = HandedTask { message };
-        let task = NewTask {
-            id: TaskId::mint(now),
-            kind: TaskKind::Agent,
-            owner: owner.clone(),
-            project_id: Some(project.to_string()),
-            title: format!("{agent}: {title}"),
-            config_json: serde_json::to_string(&config).map_err(|error| TaskError::Invalid(error.to_string()))?,
-            budget: Vec::new(),
-            assignee: Some(agent.to_string()),
-            parent_id: None,
-            depends_on: Vec::new(),
-            jobs: Vec::new(),
-            idempotency: None,
-            created_at: now,
-        };
-        Ok(Tasks::of(self.runtime).submit(task).await?.task)
-    }
-
-    async fn start_worker(
-        self,
-        owner: &Principal,
-        worker: Agent,
-        project: Project,
-        message: String,
-    ) -> Result<Task, TaskError> {
-        let known = self.runtime.agents().map(|host| host.agents()).unwrap_or_default();
-        let known = known.into_iter().find(|known| Some(&known.name) == worker.definition.as_ref());
-        let takes_system_prompt = known.as_ref().is_some_and(|known| known.supports.system_prompt);
-        let reports = known.is_some_and(|known| known.connect_back.is_enabled);
-        let who = worker.system_prompt.clone().filter(|_| !takes_system_prompt);
-        let report = reports.then(|| REPORT.to_owned());
-        let body = message.clone();
-        let wish = RunWish {
-            agent: worker.definition.unwrap_or_default(),
-            message: who.into_iter().chain([message]).chain(report).collect::<Vec<_>>().join("\n\n"),
-            system_prompt: worker.system_prompt.filter(|_| takes_system_prompt),
-            working_directory: project.working_directory,
-            presence: Some(RunPresence { agent_id: worker.id, project_id: project.id }),
-            ..RunWish::default()
-        };
-        let (tool, priority, idempotency_key, parent) = ("hand_task", Priority::Medium, None, None);
-        let (depends_on, run_at) = (Vec::new(), None);
-        let options =
-            RunOptions { tool, priority, idempotency_key, body, depends_on, run_at, parent, started_in: None };
-        match Agents::of(self.runtime).start_runs(owner, vec![wish], options).await {
-            Ok(started) => Ok(started.inserted.task),
-            Err(RunError::Refused(refusal)) => {
-                Err(StoreError::Refused { code: refusal.code, message: refusal.message }.into())
-            }
-            Err(RunError::Task(error)) => Err(error),
-        }
-    }
-
-    /// Gives a task to another agent; the session that worked on it is interrupted.
-    ///
-    /// # Errors
-    /// A foreign task, an unknown agent, a task that has ended or that Matsu itself runs.
-    pub async fn reassign(self, owner: &Principal, id: &TaskId, to: &AgentId) -> Result<Task, TaskError> {
-        Tasks::of(self.runtime).read_own(owner, id).await?;
-        self.runtime.store().run(ReadAgent(to.clone())).await?;
-        let request = Reassign { task_id: id.clone(), to: Some(to.to_string()), now: self.runtime.clock().now() };
-        Ok(self.runtime.store().run(request).await?)
     }
 }

@@ -20,9 +20,9 @@ use matsu_core::ports::store::{ReadStanding, SessionKey, StoreError};
 use matsu_core::session::Session;
 
 use crate::tasks::News;
+use crate::tasks::wait::{Check, after, wait_until};
 use crate::tool::envelope::{checked, refuse};
 use crate::tool::{ToolContext, ToolEntry, ToolError, ToolReply};
-use crate::wait::{Check, after, wait_until};
 
 use who::Who;
 

@@ -6,6 +6,9 @@
 mod answers;
 mod message;
 mod pace;
+pub mod push;
+pub mod schedules;
+pub mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

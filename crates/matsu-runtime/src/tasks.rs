@@ -5,8 +5,11 @@
 
 mod news;
 mod open_tasks;
+pub mod queue;
 mod retry;
+pub mod status;
 mod stop;
+pub mod wait;
 
 use std::sync::Arc;
 

@@ -6,6 +6,7 @@ pub mod entry;
 pub(crate) mod envelope;
 pub mod error;
 pub mod folders;
+pub mod native_task;
 pub mod reply_check;
 pub mod rules;
 pub(crate) mod schema;

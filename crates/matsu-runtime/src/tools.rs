@@ -33,7 +33,7 @@ use serde_json::{Map, Value, json};
 
 use matsu_core::task::Task;
 
-use crate::native_task::Arrived;
+use crate::tool::native_task::Arrived;
 use crate::tool::{Tool, ToolContext, ToolEntry, ToolReply, envelope};
 
 pub(crate) use create_task::check as check_research;

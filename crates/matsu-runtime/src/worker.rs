@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::limits::{LINGER, SHUTDOWN_GRACE, STORE_CLOSE_MAX, TICK};
 use matsu_core::slot::Slot;
 
-use crate::queue::dispatcher::{self, DISPATCHER_END_MAX};
 use crate::runtime::{Runtime, Workers};
+use crate::tasks::queue::dispatcher::{self, DISPATCHER_END_MAX};
 use crate::upkeep::{Part, heart};
 
 /// The runtime's part of a clean shutdown; the listeners and the store need the rest.

@@ -9,7 +9,7 @@ use matsu_core::clock::Clock;
 use matsu_core::limits::HAND_OVER_KEPT;
 use matsu_core::ports::notice_channel::NoticeChannel;
 use matsu_runtime::Runtime;
-use matsu_runtime::chat::LiveChats;
+use matsu_runtime::models::chat::LiveChats;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -12,7 +12,9 @@ mod last_events;
 pub mod lines;
 mod listing;
 pub mod native;
+mod request;
 mod resumed;
 pub mod socket;
 
-pub use handler::{Connection, McpHandler, caller_of, follows_tasks};
+pub use handler::{Connection, McpHandler};
+pub use request::{caller_of, follows_tasks};

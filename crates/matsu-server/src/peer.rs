@@ -15,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use matsu_core::id::{JobId, RunId};
 use matsu_runtime::agents::{Agents, RunHandle};
-use matsu_runtime::sessions::Sessions;
+use matsu_runtime::chats::sessions::Sessions;
 use matsu_runtime::tool::Workplace;
 use serde::Deserialize;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};

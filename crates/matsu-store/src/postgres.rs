@@ -3,6 +3,7 @@
 pub mod commit;
 pub mod connection;
 pub mod hints;
+pub mod round;
 pub mod transaction;
 
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tokio::sync::Mutex;
 
 use crate::sql::postgres as statement;
 use crate::sql::{Driver, Mark, Transition, Tx};
-use crate::transitions::nodes::ReadUnregistered;
+use crate::transitions::tasks::nodes::ReadUnregistered;
 
 use connection::Server;
 use hints::{Listener, Notifier};
@@ -85,7 +86,7 @@ impl Postgres {
             commit::check(&self.server, &self.clock, &number, mark, failure).await.map_err(Attempt::of_store)?;
         }
         self.hub.publish(&topics);
-        self.notifier.tell(topics);
+        self.notifier.notify(topics);
         Ok(output)
     }
 

@@ -38,6 +38,16 @@ impl Sql {
         Self { sqlite, postgres }
     }
 
+    /// For what only SQLite does.
+    pub const fn sqlite(text: &'static str) -> Self {
+        Self { sqlite: text, postgres: "" }
+    }
+
+    /// For what only PostgreSQL does.
+    pub const fn postgres(text: &'static str) -> Self {
+        Self { sqlite: "", postgres: text }
+    }
+
     /// For tests that look at its plan.
     #[cfg(test)]
     pub const fn sqlite_text(&self) -> &'static str {
@@ -158,11 +168,6 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// Whether no other transaction can be under way, so that what was read cannot have moved.
-    pub fn is_alone(&self) -> bool {
-        matches!(self.driver, Driver::Sqlite(_))
-    }
-
     /// How many rows the statement touched.
     pub async fn run(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<u64, StoreError> {
         match &mut self.driver {
@@ -202,6 +207,22 @@ impl<'c> Tx<'c> {
             None => drop(self.run_each(sql, sets).await?),
         }
         Ok(())
+    }
+
+    /// As [`Tx::post`], for rows that are given as columns: once per row on SQLite, once with arrays on PostgreSQL. The
+    /// other parameters come after the columns.
+    pub async fn post_of(&mut self, sql: &Sql, columns: &[Value<'_>], rest: &[Value<'_>]) -> Result<(), StoreError> {
+        let sets: Vec<Vec<Value<'_>>> = match &self.driver {
+            Driver::Sqlite(_) => value::rows(columns).map(|row| row.chain(rest.iter().cloned()).collect()).collect(),
+            Driver::Postgres(_) if value::rows(columns).len() == 0 => Vec::new(),
+            Driver::Postgres(_) => vec![columns.iter().chain(rest).cloned().collect()],
+        };
+        self.post(sql, &sets).await
+    }
+
+    /// The driver, where it has a way of its own.
+    pub fn driver(&self) -> &Driver<'c> {
+        &self.driver
     }
 
     /// What was posted and has not been sent: it goes with the end of the transaction.

@@ -8,18 +8,20 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, NodeId, SessionId};
 use matsu_core::ports::store::{
-    ForeignChange, NewNode, PruneRule, Pruned, Run, Store, StoreError, StoreInfo, TakeTurn,
+    ClaimOutcome, FinishAndClaim, ForeignChange, NewNode, PruneRule, Pruned, Run, Store, StoreError, StoreInfo,
+    TakeTurn,
 };
 use matsu_core::wake::Hub;
 
 use crate::memory::Memory;
 use crate::postgres::{self, Postgres};
-use crate::sql::Transition;
-use crate::sqlite::Sqlite;
-use crate::transitions::changes::Prune;
-use crate::transitions::guard::Guarded;
-use crate::transitions::nodes::{Beat, ReapNode, Register};
-use crate::transitions::read::ReadInfo;
+use crate::sql::{Driver, QUICK_MAX, Transition, Tx};
+use crate::sqlite::{self, Sqlite};
+use crate::transitions::chats::guard::Guarded;
+use crate::transitions::tasks::changes::Prune;
+use crate::transitions::tasks::finish_and_claim::finish;
+use crate::transitions::tasks::nodes::{Beat, ReapNode, Register};
+use crate::transitions::tasks::read::ReadInfo;
 
 /// A driver.
 pub enum Backend {
@@ -61,6 +63,22 @@ impl SqlStore {
             Backend::Memory(memory) => memory.run(&transition),
             Backend::Sqlite(sqlite) => sqlite.read(transition).await,
             Backend::Postgres(postgres) => postgres.read(transition).await,
+        }
+    }
+}
+
+/// Settling and claiming in one go is each driver's own; where nothing is claimed, all do the same.
+impl Transition for FinishAndClaim {
+    fn is_quick(&self) -> bool {
+        let claims = self.claim.as_ref().map_or(0, |claim| claim.jobs_max as usize);
+        self.finishes.len().max(claims) <= QUICK_MAX
+    }
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
+        match (&self.claim, tx.driver()) {
+            (Some(claim), Driver::Sqlite(_)) => sqlite::round::run(self, claim, tx).await,
+            (Some(claim), Driver::Postgres(_)) if claim.jobs_max > 0 => postgres::round::run(self, claim, tx).await,
+            _ => finish(self, tx).await,
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod foreign;
 pub mod log_keeper;
 pub mod log_space;
 pub mod readers;
+pub mod round;
 pub mod synchronous;
 pub mod write_gate;
 pub mod writer;
@@ -20,7 +21,7 @@ use matsu_core::wake::Hub;
 
 use crate::sql::Transition;
 use crate::sqlite::synchronous::Synchronous;
-use crate::transitions::nodes::{ReadUnregistered, Register};
+use crate::transitions::tasks::nodes::{ReadUnregistered, Register};
 
 use files::{NodeLocks, OpenLock};
 use readers::Readers;

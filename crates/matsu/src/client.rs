@@ -2,8 +2,9 @@
 //! Both ways go through the same routes, so a command cannot behave differently with and without a daemon.
 
 mod events;
+mod socket;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -12,12 +13,11 @@ use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt;
 use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioIo;
 use matsu_core::clock::Clock;
 use matsu_core::id::{JobId, NodeId};
 use matsu_core::limits::DAEMON_START_MAX;
 use matsu_core::node::NodeRole;
-use matsu_runtime::chat::Workforce;
+use matsu_runtime::models::chat::Workforce;
 use matsu_runtime::tasks::Tasks;
 use matsu_runtime::upkeep;
 use matsu_runtime::{Runtime, Service, Workers};
@@ -36,6 +36,7 @@ use crate::daemon::lock::ServeLock;
 use crate::process;
 
 pub use events::Events;
+pub use socket::{ANSWER_MAX, DaemonGone, control, over_socket};
 
 /// How often a daemon that was just started is looked for.
 const AFTER_START: Duration = Duration::from_millis(50);
@@ -391,30 +392,6 @@ pub fn segment(text: &str) -> String {
     text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// There is no daemon any more, or not yet the next one.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}; see whether it runs: matsu doctor")]
-pub struct DaemonGone(String);
-
-/// One request on one connection: commands are short.
-pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(StatusCode, hyper::body::Bytes)> {
-    let gone = |what: &str| DaemonGone(format!("the daemon at {} {what}", socket.display()));
-    let stream = UnixStream::connect(socket).await.map_err(|error| gone(&format!("does not answer: {error}")))?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let exchange = async {
-        let response = sender.send_request(request).await?;
-        let status = response.status();
-        anyhow::Ok((status, response.into_body().collect().await?.to_bytes()))
-    };
-    tokio::select! {
-        answer = exchange => answer,
-        ended = connection => {
-            let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
-            bail!(gone(&format!("closed the connection without a reply{why}")))
-        }
-    }
-}
-
 /// Names the process of the daemon, if it is known.
 fn process_of(config: &Config) -> String {
     let server = announce::read_server_json(&config.paths);
@@ -423,25 +400,6 @@ fn process_of(config: &Config) -> String {
 
 /// A daemon that takes longer to answer the first question does not work, also on a busy machine.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
-
-/// The process that serves a store answers about itself within this time.
-pub const ANSWER_MAX: Duration = Duration::from_secs(10);
-
-/// A request to the daemon about itself.
-pub async fn control(config: &Config, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
-    let daemon = Daemon::of(config);
-    let request = daemon
-        .request(method, path)
-        .header("content-type", "application/json")
-        .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))?;
-    let answer = Clock::system().within(ANSWER_MAX, over_socket(&daemon.socket, request)).await;
-    let (status, bytes) = answer.context("the daemon does not answer")??;
-    let answer: Value = serde_json::from_slice(&bytes)?;
-    if !status.is_success() {
-        bail!("{}", answer["detail"].as_str().unwrap_or(status.as_str()));
-    }
-    Ok(answer)
-}
 
 /// A field of an answer, as text.
 pub fn field(value: &Value, name: &str) -> String {

@@ -6,6 +6,7 @@ pub mod layers;
 pub mod notify;
 pub mod prices;
 pub mod providers;
+mod research;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use matsu_core::run::Mode;
 use matsu_core::slot::SlotLimits;
 use matsu_core::usage::UsageLimit;
 use matsu_runtime::SessionOptions;
-use matsu_runtime::agentic_loop::{LoopLimits, SpendingMax};
+use matsu_runtime::models::agentic_loop::{LoopLimits, SpendingMax};
 use matsu_server::auth::origin::{Addresses, PublicUrl};
 use matsu_server::limits::bounds::Bounds;
 use matsu_store::Synchronous;
@@ -215,50 +216,6 @@ impl Config {
     /// The repository whose releases `matsu upgrade --check` asks for.
     pub fn repository(&self) -> &str {
         self.layers.text("upgrade.repository")
-    }
-
-    pub fn research_folders(&self) -> Vec<PathBuf> {
-        self.list("research.folders", ':').into_iter().map(PathBuf::from).collect()
-    }
-
-    pub fn searxng(&self) -> Option<&str> {
-        self.unless("research.searxng", "off")
-    }
-
-    pub fn openalex(&self) -> Option<&str> {
-        self.unless("research.openalex", "off")
-    }
-
-    pub fn browser_debug(&self) -> Option<&str> {
-        self.unless("research.browser_debug", "off")
-    }
-
-    pub fn contact(&self) -> Option<String> {
-        self.unless("research.contact", "none").map(str::to_owned)
-    }
-
-    pub fn allowed_hosts(&self) -> Vec<String> {
-        self.list("research.allow_hosts", ',')
-    }
-
-    pub fn primary_domains(&self) -> Vec<String> {
-        self.list("research.primary_domains", ',')
-    }
-
-    pub fn fetch_step(&self) -> Duration {
-        Duration::from_millis(self.layers.number("research.step_ms"))
-    }
-
-    pub fn fetch_daily_max(&self) -> Option<u32> {
-        u32::try_from(self.layers.number("research.daily_max")).ok().filter(|most| *most > 0)
-    }
-
-    pub fn search_time_max(&self) -> Duration {
-        Duration::from_secs(self.layers.number("research.search_time_max"))
-    }
-
-    pub fn auth_kept(&self) -> Duration {
-        Duration::from_secs(self.layers.number("research.auth_kept"))
     }
 
     /// The browser to be used, if any; `find` looks for one on the search path.

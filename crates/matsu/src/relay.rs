@@ -5,18 +5,17 @@
 
 mod frames;
 mod patience;
+mod preamble;
 mod receipts;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use hyper::Method;
 use matsu_core::clock::Clock;
-use matsu_core::id::NodeId;
 use matsu_core::limits::{DAEMON_START_MAX, FRAME_BYTES_MAX};
-use matsu_runtime::tool::folders::project_of;
 use matsu_server::mcp::acknowledgement;
 use matsu_server::mcp::bounded_lines::{BoundedLines, Line};
 use matsu_server::mcp::socket::{Greeting, Preamble};
@@ -33,6 +32,7 @@ use crate::daemon::lock::ServeLock;
 use crate::{process, stdio};
 
 use frames::{Afterwards, Frames, Lost};
+pub use preamble::preamble;
 use receipts::Receipts;
 
 const RETRY_EVERY: Duration = Duration::from_millis(30);
@@ -396,38 +396,6 @@ fn starter(config: &Config) -> Option<Option<ServeLock>> {
     }
 }
 
-/// What a client is known by: the daemon gets it from a relay, and `--no-daemon` uses it directly.
-pub fn preamble(args: &Options) -> Preamble {
-    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    let started_in = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    Preamble {
-        version: VERSION.to_owned(),
-        instance: NodeId::mint(Clock::system().now()).to_string(),
-        tools: args.tools.clone(),
-        hold: args.hold,
-        roots: args.root.iter().filter(|root| !is_whole_disk(root, &started_in)).map(absolute).collect(),
-        cwd: std::env::current_dir().ok(),
-        project: Some(project_of(&started_in)),
-        session_token: crate::config::session_token(),
-        token: None,
-        acknowledges: true,
-    }
-}
-
-/// `--root .` in a client that was started in `/` would open the whole disk; so would enough `..`.
-fn is_whole_disk(root: &Path, started_in: &Path) -> bool {
-    let is_whole =
-        !root.is_absolute() && started_in.join(root).canonicalize().is_ok_and(|root| root.parent().is_none());
-    if is_whole {
-        let started_in = started_in.display();
-        tracing::warn!(
-            "started in {started_in}, --root {} is the whole disk and is ignored; name a folder",
-            root.display()
-        );
-    }
-    is_whole
-}
-
 /// A client that ends us by signal instead of closing our input.
 pub async fn termination() {
     match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
@@ -438,27 +406,5 @@ pub async fn termination() {
             }
         }
         _ => std::future::pending().await,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_whole_disk_is_a_root_only_if_it_is_named() {
-        for (root, started_in, expected) in [
-            (".", "/", true),
-            ("", "/", true),
-            ("..", "/usr", true),
-            ("usr/..", "/", true),
-            ("/", "/", false),
-            ("/", "/usr", false),
-            (".", "/usr", false),
-            ("usr", "/", false),
-            ("there-is-no-such-folder", "/", false),
-        ] {
-            assert_eq!(is_whole_disk(Path::new(root), Path::new(started_in)), expected, "{root} in {started_in}");
-        }
     }
 }

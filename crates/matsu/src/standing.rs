@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use matsu_runtime::chat::StandingApprovals;
+use matsu_runtime::models::chat::StandingApprovals;
 
 use crate::paths::Paths;
 use crate::private_files::make_private_folder;

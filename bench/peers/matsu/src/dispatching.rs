@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use matsu_runtime::dispatch::{self, Reply};
-use matsu_runtime::tool::{Annotations, Answer, Tool, ToolContext, ToolEntry, ToolError, Toolset};
+use matsu_runtime::tool::{Annotations, Tool, ToolContext, ToolEntry, ToolError, ToolReply, Toolset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -45,8 +45,8 @@ impl Tool for Nothing {
     type Input = Input;
     type Output = Output;
 
-    async fn call(_cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
-        Ok(Answer::Done(Output { task_id: input.task_id, status: "running".to_owned(), revision: 4 }))
+    async fn call(_cx: &ToolContext, input: Input) -> Result<ToolReply<Output>, ToolError> {
+        Ok(ToolReply::Done(Output { task_id: input.task_id, status: "running".to_owned(), revision: 4 }))
     }
 }
 

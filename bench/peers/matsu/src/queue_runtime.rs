@@ -15,7 +15,7 @@ use matsu_core::principal::Principal;
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{NewTask, TaskKind};
 use matsu_runtime::bodies::Noop;
-use matsu_runtime::status::Waits;
+use matsu_runtime::tasks::status::Waits;
 use matsu_runtime::tasks::Tasks;
 use matsu_runtime::{Bodies, JobBody, JobContext, Runtime, RuntimeOptions, WaitFor, WaitRequest};
 use matsu_store::{OpenOptions, Synchronous};

@@ -45,9 +45,9 @@ pub async fn adopt(host: &CliHost, lease: &Lease, run: &RunId, stored: u64) -> R
     let definition = if record.check.is_some() { check_definition() } else { host.definition(&record.agent) };
     let definition = definition.ok_or_else(|| lost(format!("the definition of agent {} is gone", record.agent)))?;
     let way = if folder.is_held() {
-        let said = ask(&folder, &record, lease.attempt).await;
+        let reply = ask(&folder, &record, lease.attempt).await;
         // It may have ended meanwhile; then it has left a record.
-        match said {
+        match reply {
             Ok((control, ran_seconds)) => Way { control: Some(control), ran_seconds },
             Err(_) if !folder.is_held() => Way::default(),
             Err(error) => return Err(lost(format!("the supervisor of run {run} does not answer: {error}"))),
@@ -81,7 +81,7 @@ async fn ask(folder: &RunFolder, record: &RunRecord, attempt: i64) -> io::Result
                 Clock::system().sleep(LOOK_EVERY).await;
                 looked += 1;
             }
-            said => return said,
+            reply => return reply,
         }
     }
 }

@@ -218,8 +218,8 @@ impl CliHost {
 
     /// Which start of the machine this is. A test may say so itself.
     fn boot_id(&self) -> String {
-        if let Some(said) = self.options.environment.get(BOOT_ID) {
-            return said.clone();
+        if let Some(boot_id) = self.options.environment.get(BOOT_ID) {
+            return boot_id.clone();
         }
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or(String::new(), |id| id.trim().to_owned())
     }

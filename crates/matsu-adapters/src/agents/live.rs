@@ -2,6 +2,7 @@
 //! known lies in the value itself, never in a future, so a reader that stops waiting loses nothing; and nothing is known
 //! that cannot be found again in the run's folder, so another daemon goes on where this one stopped.
 
+mod conversation;
 mod ending;
 mod snapshot;
 
@@ -23,9 +24,9 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::decoders::{Decoded, Decoder};
-use super::definition::{Definition, UsageScope};
+use super::definition::Definition;
 use super::orphans;
-use super::place::{self, Place};
+use super::place::Place;
 use super::runs_folder::RunFolder;
 use super::sandbox::state::keep_sessions;
 use super::spool::{SEGMENT_BYTES, SpoolReader, Stream, forget_before};
@@ -33,6 +34,8 @@ use super::supervisor::exit_record::ExitRecord;
 use super::supervisor::order::{Notice, RunOrder, Word};
 use super::text::{LineCutter, Tail, Utf8};
 use super::worktree::{Closed, Worktree};
+pub use conversation::is_session_id;
+use conversation::own_usage;
 use snapshot::Snapshots;
 
 /// What is kept of the output of a program that prints plain text, for the tail that an error shows.
@@ -262,8 +265,8 @@ impl CliRun {
         };
         let mut is_finished = false;
         let (mut text, mut questions): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
-        for said in decoder.event(&event) {
-            match said {
+        for decoded in decoder.event(&event) {
+            match decoded {
                 Decoded::Line(line) => text.push(line),
                 Decoded::Session(id) if is_session_id(&id) => {
                     self.named = Some(id.clone());
@@ -442,40 +445,9 @@ impl LiveRun for CliRun {
     }
 }
 
-/// Letters, digits and a few signs, and not the beginning of a flag.
-#[must_use]
-pub fn is_session_id(id: &str) -> bool {
-    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    (1..=200).contains(&id.len()) && !id.starts_with('-') && id.chars().all(is_good)
-}
-
-/// Some programs count a conversation from its beginning; its total is remembered for the next run.
-fn own_usage(definition: &Definition, before: Option<Usage>, now: Usage, place: &mut Place) -> Usage {
-    match definition.session.as_ref().map(|session| session.usage) {
-        Some(UsageScope::Conversation) => {
-            place.usage = Some(now);
-            place::since(before, now)
-        }
-        Some(UsageScope::Run) | None => now,
-    }
-}
-
 async fn next_notice(notices: &mut Option<Lines<BufReader<OwnedReadHalf>>>) -> Option<String> {
     match notices {
         Some(notices) => notices.next_line().await.ok().flatten(),
         None => std::future::pending().await,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_session_id;
-
-    #[test]
-    fn a_conversation_is_not_named_like_a_flag() {
-        assert!(is_session_id("ses_3f.2:a") && is_session_id("0f8fad5b-d9cb-469f-a165-70867728950e"));
-        for bad in ["", "--dangerously-skip-permissions", "-", "a b", "a\nb", "../x", &"x".repeat(201)] {
-            assert!(!is_session_id(bad), "{bad}");
-        }
     }
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::http;
-use crate::http::answer::Answer;
+use crate::http::answer::HttpReply;
 
 const TIME_MAX: Duration = Duration::from_secs(20);
 const BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -41,7 +41,7 @@ impl Service {
         url.set_path(&below);
         url.query_pairs_mut().extend_pairs(pairs);
         let request = self.client.get(url).header("accept", "application/json");
-        let answer = Answer::read(request, BYTES_MAX).await.map_err(|error| match error {
+        let answer = HttpReply::read(request, BYTES_MAX).await.map_err(|error| match error {
             FetchError::TooLarge => EngineError::Failed("its answer is larger than allowed".to_owned()),
             other => EngineError::Failed(other.to_string()),
         })?;

@@ -8,7 +8,7 @@ use matsu_core::research::auth::AuthType;
 
 /// What of an answer decides.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct PageReply<'a> {
     pub status: u16,
     /// Lower-case name and value of every header.
     pub headers: &'a [(String, String)],
@@ -26,7 +26,7 @@ const TEXT_OF_A_PAGE: usize = 1_500;
 
 /// The login that the page asks for, if it does.
 #[must_use]
-pub fn find_wall(answer: &Answer<'_>) -> Option<AuthType> {
+pub fn find_wall(answer: &PageReply<'_>) -> Option<AuthType> {
     let head = head_of(answer.body);
     let low = head.to_ascii_lowercase();
     if let Some(wall) = challenge(answer, &low) {
@@ -49,11 +49,11 @@ fn head_of(body: &str) -> &str {
     &body[..end]
 }
 
-fn header<'a>(answer: &Answer<'a>, name: &str) -> Option<&'a str> {
+fn header<'a>(answer: &PageReply<'a>, name: &str) -> Option<&'a str> {
     answer.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-fn challenge(answer: &Answer<'_>, low: &str) -> Option<AuthType> {
+fn challenge(answer: &PageReply<'_>, low: &str) -> Option<AuthType> {
     if header(answer, "cf-mitigated").is_some_and(|value| value.contains("challenge")) {
         return Some(AuthType::Cloudflare);
     }
@@ -138,7 +138,7 @@ mod tests {
 
     fn wall(status: u16, headers: &[(&str, &str)], url: &str, body: &str) -> Option<AuthType> {
         let headers: Vec<_> = headers.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        find_wall(&Answer { status, headers: &headers, body, final_url: url })
+        find_wall(&PageReply { status, headers: &headers, body, final_url: url })
     }
 
     #[test]

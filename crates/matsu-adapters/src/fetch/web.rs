@@ -19,7 +19,7 @@ use super::scripts::needs_scripts;
 use super::vault::FileVault;
 use super::walls;
 use crate::http;
-use crate::http::answer::Answer;
+use crate::http::answer::HttpReply;
 use crate::http::guard::{AddressGuard, Exception};
 use crate::http::names::{GuardedNames, Names};
 use crate::reading::DocumentReader;
@@ -128,7 +128,7 @@ impl WebFetcher {
             if self.names.guard().check_url(&at).is_err() {
                 return Wishes::Unknown;
             }
-            let answer = match Answer::read(self.client.get(at.clone()), ROBOTS_BYTES_MAX).await {
+            let answer = match HttpReply::read(self.client.get(at.clone()), ROBOTS_BYTES_MAX).await {
                 Ok(answer) => answer,
                 // A file too large to be one has no rules that could be read.
                 Err(FetchError::TooLarge) => return Wishes::None,
@@ -160,12 +160,12 @@ impl WebFetcher {
                 ask = ask.header(name, value);
             }
         }
-        let answer = Answer::read(ask, self.settings.bytes_max).await?;
+        let answer = HttpReply::read(ask, self.settings.bytes_max).await?;
         self.judge(answer, &url, is_private).await
     }
 
     /// What an answer amounts to.
-    async fn judge(&self, answer: Answer, url: &Url, is_private: bool) -> Result<FetchOutcome, FetchError> {
+    async fn judge(&self, answer: HttpReply, url: &Url, is_private: bool) -> Result<FetchOutcome, FetchError> {
         if answer.status == 304 {
             return Ok(FetchOutcome::NotModified);
         }
@@ -178,7 +178,7 @@ impl WebFetcher {
         let is_html = media_type.contains("html");
         let body = if is_html || answer.status >= 400 { String::from_utf8_lossy(&answer.body) } else { "".into() };
         let seen =
-            walls::Answer { status: answer.status, headers: &answer.headers, body: &body, final_url: url.as_str() };
+            walls::PageReply { status: answer.status, headers: &answer.headers, body: &body, final_url: url.as_str() };
         if let Some(auth_type) = walls::find_wall(&seen) {
             return Ok(FetchOutcome::NeedsAuth { auth_type });
         }
@@ -221,7 +221,7 @@ impl WebFetcher {
         let is_private = !cookies.is_empty();
         let page = browser.visit(&url, &cookies).await?;
         let headers = [];
-        let seen = walls::Answer { status: page.status, headers: &headers, body: &page.html, final_url: &page.url };
+        let seen = walls::PageReply { status: page.status, headers: &headers, body: &page.html, final_url: &page.url };
         if let Some(auth_type) = walls::find_wall(&seen) {
             return Ok(FetchOutcome::NeedsAuth { auth_type });
         }

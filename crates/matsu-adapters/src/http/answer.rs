@@ -8,14 +8,14 @@ use matsu_core::ports::fetcher::FetchError;
 
 /// Status, headers and body of an answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpReply {
     pub status: u16,
     /// Names in lower case; values that are not text are left out.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpReply {
     /// Reads the answer to `request`, at most `bytes_max` of its body after unpacking.
     ///
     /// # Errors
@@ -101,9 +101,9 @@ fn cause(error: &reqwest::Error, root: &(dyn std::error::Error + 'static)) -> St
 mod tests {
     use super::*;
 
-    fn answer(headers: &[(&str, &str)]) -> Answer {
+    fn answer(headers: &[(&str, &str)]) -> HttpReply {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Answer { status: 429, headers, body: Vec::new() }
+        HttpReply { status: 429, headers, body: Vec::new() }
     }
 
     #[test]

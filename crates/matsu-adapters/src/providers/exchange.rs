@@ -33,8 +33,8 @@ impl Exchange {
         wire: &dyn Wire,
         body: &Value,
     ) -> Result<ModelStream, ProviderError> {
-        let voice = Voice { provider: config.name.clone(), key: config.key.clone() };
-        let response = self.send(config, wire, body).await.map_err(|fault| voice.error(fault))?;
+        let error_source = ErrorSource { provider: config.name.clone(), key: config.key.clone() };
+        let response = self.send(config, wire, body).await.map_err(|fault| error_source.error(fault))?;
         let bytes = bounded(response);
         let pieces = pieces(wire.framing(), bytes);
         Ok(decode(Reading {
@@ -43,7 +43,7 @@ impl Exchange {
             ready: VecDeque::new(),
             clock: self.clock,
             idle_max: config.idle_max,
-            voice,
+            error_source,
         }))
     }
 
@@ -60,8 +60,8 @@ impl Exchange {
             return Ok(response);
         }
         let after = response.headers().get("retry-after").and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let said = self.clock.within(config.headers_max, head_of(response)).await.unwrap_or_default();
-        Err(of_status(status.as_u16(), after.as_deref(), &String::from_utf8_lossy(&said), self.clock.now()))
+        let body = self.clock.within(config.headers_max, head_of(response)).await.unwrap_or_default();
+        Err(of_status(status.as_u16(), after.as_deref(), &String::from_utf8_lossy(&body), self.clock.now()))
     }
 }
 
@@ -173,12 +173,12 @@ pub(super) fn lines(bytes: Bytes) -> Pieces {
 }
 
 /// Whose words an error has, and what they must not hold.
-struct Voice {
+struct ErrorSource {
     provider: String,
     key: Option<Secret>,
 }
 
-impl Voice {
+impl ErrorSource {
     fn error(&self, fault: Fault) -> ProviderError {
         let message = match &self.key {
             Some(key) => key.hide_in(&fault.message),
@@ -195,13 +195,13 @@ struct Reading {
     ready: VecDeque<ModelEvent>,
     clock: Clock,
     idle_max: Duration,
-    voice: Voice,
+    error_source: ErrorSource,
 }
 
 fn decode(reading: Reading) -> ModelStream {
     Box::pin(unfold(reading, |mut reading| async move {
         let next = reading.next().await?;
-        Some((next.map_err(|fault| reading.voice.error(fault)), reading))
+        Some((next.map_err(|fault| reading.error_source.error(fault)), reading))
     }))
 }
 
@@ -213,8 +213,8 @@ impl Reading {
             }
             let mut decoder = self.decoder.take()?;
             let Some(piece) = self.clock.within(self.idle_max, self.pieces.next()).await else {
-                let said = format!("silent for {} s in the middle of its answer", self.idle_max.as_secs());
-                return Some(Err(Fault::new(ProviderFault::Timeout(WaitedFor::Stream), said)));
+                let message = format!("silent for {} s in the middle of its answer", self.idle_max.as_secs());
+                return Some(Err(Fault::new(ProviderFault::Timeout(WaitedFor::Stream), message)));
             };
             let progress = match piece {
                 None => Progress::Complete,

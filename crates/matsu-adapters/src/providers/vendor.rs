@@ -36,12 +36,12 @@ impl Vendor {
     }
 
     fn check_key(&self) -> Result<(), ProviderError> {
-        let said = match (&self.config.key, &self.config.key_source) {
+        let message = match (&self.config.key, &self.config.key_source) {
             (Some(_), _) | (None, KeySource::Nowhere) => return Ok(()),
             (None, KeySource::Variable(name)) => format!("there is no key: set the environment variable {name}"),
             (None, KeySource::File(path)) => format!("there is no key in {}", path.display()),
         };
-        Err(self.fails(ProviderFault::Auth, said))
+        Err(self.fails(ProviderFault::Auth, message))
     }
 }
 

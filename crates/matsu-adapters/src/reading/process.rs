@@ -135,8 +135,8 @@ impl End {
         } else if let Some(signal) = signal {
             format!("it ended the process that read it (signal {signal})")
         } else {
-            let said = self.words.lines().last().unwrap_or_default();
-            format!("the process that read it stopped: {error} {said}").trim_end().to_owned()
+            let last_line = self.words.lines().last().unwrap_or_default();
+            format!("the process that read it stopped: {error} {last_line}").trim_end().to_owned()
         }
     }
 }

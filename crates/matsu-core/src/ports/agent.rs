@@ -5,8 +5,9 @@
 mod apply;
 mod checks;
 mod events;
+mod order;
+mod wish;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
@@ -14,18 +15,18 @@ use serde::Serialize;
 
 use crate::confinement::Confinement;
 use crate::error_code::ErrorCode;
-use crate::id::{JobId, RunId, SessionId, TaskId};
+use crate::id::{JobId, RunId};
 use crate::job::Lease;
 use crate::merge::{MergeOrder, MergeStep, MergeTarget};
-use crate::receipt::{Check, Consent};
-use crate::run::{Changes, Isolation, KeptWork, Mode, RunInput, RunPresence};
-use crate::secret::Token;
-use crate::usage::UsageLimit;
+use crate::receipt::Consent;
+use crate::run::{Changes, KeptWork, Mode, RunInput};
 use crate::words::words;
 
 pub use apply::{Applied, ApplyError, Conflict, ConflictKind, conflict_words};
 pub use checks::{CheckOrder, Program, StartedCheck};
 pub use events::{RunEnd, RunEvent, Verdict};
+pub use order::{PromptKind, Resume, RunOrder, RunTrace, TraceState};
+pub use wish::{CheckWith, CheckedRun, Places, RefusedParam, RunRefusal, RunWish};
 
 /// The command lines of this machine.
 #[async_trait]
@@ -267,86 +268,6 @@ pub struct BrokenDefinition {
     pub error: String,
 }
 
-/// Where a caller works: what it may name, and what it means by a relative name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
-    pub roots: Vec<PathBuf>,
-    pub cwd: Option<PathBuf>,
-}
-
-/// What a wish says about a check that it does not name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CheckWith {
-    pub timeout_seconds: Option<u32>,
-    pub network: Option<bool>,
-}
-
-/// A run as its caller wishes it.
-#[derive(Clone, Debug, Default)]
-pub struct RunWish {
-    pub agent: String,
-    pub message: String,
-    pub system_prompt: Option<String>,
-    pub model: Option<String>,
-    pub effort: Option<String>,
-    pub args: Vec<String>,
-    pub env: BTreeMap<String, String>,
-    pub working_directory: Option<String>,
-    pub mode: Option<Mode>,
-    pub isolation: Option<Isolation>,
-    pub timeout_seconds: Option<u32>,
-    /// A program that prints nothing for so many seconds is ended.
-    pub stall_seconds: Option<u32>,
-    pub session: Option<String>,
-    pub resume: bool,
-    pub places: Places,
-    /// The hardest mode the caller itself has; absent: a person.
-    pub mode_max: Option<Mode>,
-    /// Several agents write at once: each needs a tree of its own.
-    pub must_isolate: bool,
-    /// What must pass before the run counts as done.
-    pub check: Option<Check>,
-    /// How the check of the repository's own file is run, where the wish names no other.
-    pub check_with: CheckWith,
-    /// How often a failed check goes back into the conversation.
-    pub retries: Option<u32>,
-    /// Agents to try when one cannot do it, in this order.
-    pub fallback: Option<Vec<String>>,
-    /// What the task may cost.
-    pub budget: Option<UsageLimit>,
-    pub presence: Option<RunPresence>,
-}
-
-/// A run that can be queued.
-#[derive(Clone, Debug)]
-pub struct CheckedRun {
-    pub input: RunInput,
-    /// The directory in the caller's own words.
-    pub shown_directory: String,
-    /// What the caller should know about where it runs.
-    pub note: Option<String>,
-    /// How the run will be confined.
-    pub confinement: Option<Confinement>,
-    /// What that does not cover, in plain words.
-    pub not_covered: Vec<String>,
-}
-
-/// A wish that is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunRefusal {
-    pub code: ErrorCode,
-    pub message: String,
-    /// The parameter that will not do, what was expected, what came.
-    pub param: Option<RefusedParam>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedParam {
-    pub name: String,
-    pub expected: String,
-    pub received: String,
-}
-
 /// How far a probe goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeDepth {
@@ -365,82 +286,6 @@ pub struct Probe {
     pub version: Option<String>,
     /// `None`: not asked, or the program cannot tell without a model call.
     pub authenticated: Option<bool>,
-}
-
-/// What a machine has of a run that was started earlier.
-#[derive(Clone, Debug)]
-pub struct RunTrace {
-    pub run_id: RunId,
-    pub program: Program,
-    /// The attempt that started it.
-    pub attempt: i64,
-    pub session_id: SessionId,
-    pub token: Token,
-    pub socket_key: Token,
-    /// The conversation that it went on with.
-    pub resumed_session: Option<String>,
-    pub state: TraceState,
-}
-
-/// How a run that was started earlier is now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TraceState {
-    /// Its supervisor is at work.
-    Alive,
-    /// Its supervisor has recorded how it ended.
-    Ended,
-    /// It was prepared, and its program was never started.
-    NotBegun,
-    /// Its supervisor is gone and has recorded nothing.
-    Lost,
-    /// The same, and the machine was started again since then.
-    MachineRestarted,
-}
-
-/// What to start.
-#[derive(Clone, Debug)]
-pub struct RunOrder {
-    pub lease: Lease,
-    /// The run's own id, new with every start of a program.
-    pub run_id: RunId,
-    pub session_id: SessionId,
-    /// Whether the run goes on without its daemon.
-    pub outlives: bool,
-    /// Shows that a connection was forwarded by the supervisor of this run. The program never gets it.
-    pub socket_key: Token,
-    pub task_id: Option<TaskId>,
-    pub input: RunInput,
-    pub say: PromptKind,
-    /// The words of [`PromptKind::Feedback`].
-    pub feedback: Option<String>,
-    pub resume: Option<Resume>,
-    /// What earlier tasks have changed and the run's tree begins with, in this order.
-    pub onto: Vec<Changes>,
-    /// Opens the run's own session.
-    pub token: Token,
-}
-
-/// What is said to the program this time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PromptKind {
-    /// The message of the run.
-    Message,
-    /// It has read the message already, and was interrupted.
-    GoOn,
-    /// The same, and the machine was restarted.
-    GoOnAfterRestart,
-    /// The message, to a new conversation on another machine than the one that it was begun on.
-    BeginElsewhere,
-    /// What an earlier program of the same work has left: a failed check, or an agent that could not do it.
-    Feedback,
-}
-
-/// A conversation to go on with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resume {
-    pub vendor_session: String,
-    /// As the host gave it with the first run.
-    pub place: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! HTML, with what decides whether a page is a wall and whether it needs a browser.
 
-use matsu_adapters::fetch::walls::{Answer, find_wall};
+use matsu_adapters::fetch::walls::{PageReply, find_wall};
 
 use super::documents::check;
 
@@ -12,6 +12,6 @@ pub fn run(data: &[u8]) {
     assert!(visible.is_ok_and(|visible| visible <= 4 * data.len() + 4), "more text than there are bytes");
     let body = matsu_reader::decode(data, Some(MEDIA_TYPE));
     for status in [200, 403] {
-        let _ = find_wall(&Answer { status, headers: &[], body: &body, final_url: "https://example.org/login" });
+        let _ = find_wall(&PageReply { status, headers: &[], body: &body, final_url: "https://example.org/login" });
     }
 }

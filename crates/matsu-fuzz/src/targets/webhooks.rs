@@ -8,7 +8,7 @@ use matsu_core::id::WebhookId;
 use matsu_core::principal::Principal;
 use matsu_core::secret::Token;
 use matsu_core::webhook::{Webhook, WebhookKind};
-use matsu_runtime::webhooks::{Incoming, compose, verify};
+use matsu_runtime::notify::webhooks::{Incoming, compose, verify};
 use serde_json::{Map, Value, json};
 
 /// Of 32 random bytes, so no input has it.

@@ -61,7 +61,7 @@ impl Agents<'_> {
     }
 
     /// These tasks and everything that they waited for. What was started first comes first.
-    pub(super) async fn all_before(self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Task>, StoreError> {
+    pub(crate) async fn all_before(self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Task>, StoreError> {
         let mut found = BTreeMap::new();
         let mut next = ids.to_vec();
         while !next.is_empty() && found.len() < CLOSURE_MAX {

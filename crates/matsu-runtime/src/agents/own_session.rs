@@ -22,10 +22,10 @@ use matsu_core::secret::{self, Token};
 use matsu_core::session::{AgentReport, EndReason, Purpose, Session, SessionState};
 use matsu_core::wake::Subscription;
 
+use crate::chats::sessions::Sessions;
+use crate::chats::sessions::begin::StartedAgent;
 use crate::runtime::context::JobContext;
 use crate::runtime::{Runtime, SessionOptions};
-use crate::sessions::Sessions;
-use crate::sessions::begin::StartedAgent;
 use crate::stop_signal::StopLevel;
 
 /// A lost wake-up costs this many ticks.

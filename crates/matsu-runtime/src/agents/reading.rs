@@ -81,7 +81,7 @@ impl Agents<'_> {
     ///
     /// # Errors
     /// `NotFound` for a foreign task; `Invalid` if it is not clear, with a command for each run.
-    pub(super) async fn meant_run(
+    pub(crate) async fn meant_run(
         self,
         owner: &Principal,
         id: &TaskId,
@@ -166,7 +166,7 @@ fn no_run_of(id: &TaskId, agent: &str, names: &[String]) -> TaskError {
 
 /// Which run of a task is meant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RunChoice<'a> {
+pub(crate) struct RunChoice<'a> {
     /// Of several runs: which agent's.
     pub agent: Option<&'a str>,
     /// Which one is meant if none is named.
@@ -177,7 +177,7 @@ pub(super) struct RunChoice<'a> {
 
 /// Of several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Prefers {
+pub(crate) enum Prefers {
     /// The only one that is done: with a check, the only one that passed it.
     Done,
     /// The only one whose changes are applied.
@@ -199,7 +199,7 @@ impl<'a> RunChoice<'a> {
 }
 
 /// A run that is looked at.
-pub(super) struct MeantRun {
+pub(crate) struct MeantRun {
     pub job: Job,
     pub input: RunInput,
     pub output: RunOutput,
@@ -213,12 +213,12 @@ impl MeantRun {
     }
 
     /// The agent it was given to: its name is what a person calls the run by, whichever agent has finished it.
-    pub(super) fn agent(&self) -> &str {
+    pub(crate) fn agent(&self) -> &str {
         &self.input.agent
     }
 
     /// What it has changed, if that can be shown.
-    pub(super) fn changes(&self, id: &TaskId) -> Result<Changes, TaskError> {
+    pub(crate) fn changes(&self, id: &TaskId) -> Result<Changes, TaskError> {
         self.output.changes.clone().ok_or_else(|| {
             TaskError::Invalid(match &self.output.left_work {
                 Some(left) => format!("task {id} has no patch: {}. Its files are in {}", left.why, left.folder),

@@ -8,15 +8,16 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Retry};
 use matsu_core::limits::TICK;
-use matsu_core::ports::agent::{Agent, AgentHost, PromptKind, Resume, RunOrder, RunTrace, StartError, TraceState};
-use matsu_core::ports::store::{OutputPosition, ReadAgentSession, ReadOutputPosition, ReadTasks, StoreError};
-use matsu_core::run::{Continues, KeptWork, RunCheckpoint, RunInput, RunOutput};
+use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, StartError, TraceState};
+use matsu_core::ports::store::{OutputPosition, ReadOutputPosition, StoreError};
+use matsu_core::run::{KeptWork, RunCheckpoint, RunInput, RunOutput};
 
 use crate::runtime::context::{JobContext, Taken};
 use crate::runtime::{Expiry, JobBody};
 use crate::stop_signal::StopLevel;
 
 use super::budget::{Limits, may_spend};
+use super::conversation::{conversation, earlier_log};
 use super::dependencies::{may_begin, take_results};
 use super::fallback::{hand_over, moves_on};
 use super::live_runs::LiveRuns;
@@ -335,73 +336,7 @@ fn removed(cx: &JobContext) -> JobEnd {
     failed(ErrorCode::SupervisorLost, format!("{message}{}", go_on.unwrap_or_default()))
 }
 
-/// Where the log goes on of a run that works again, after a check, a quota, an error or a restart of its machine: what it
-/// did before stays to be read.
-async fn earlier_log(cx: &JobContext, checkpoint: &RunCheckpoint) -> Result<u64, JobEnd> {
-    if *checkpoint == RunCheckpoint::default() {
-        return Ok(0);
-    }
-    let stored = cx.runtime().store().run(ReadOutputPosition { job: cx.lease.job_id.clone(), from_attempt: 0 }).await;
-    stored.map(|stored| stored.log).map_err(|error| away(&error))
-}
-
-/// What the run goes on with, and what is said to it.
-async fn conversation(
-    cx: &JobContext,
-    input: &mut RunInput,
-    checkpoint: &RunCheckpoint,
-) -> Result<(Option<Resume>, PromptKind), JobEnd> {
-    if let Some(session) = &checkpoint.vendor_session {
-        let resume = Resume { vendor_session: session.clone(), place: checkpoint.place.clone() };
-        let say = match &checkpoint.feedback {
-            Some(_) => PromptKind::Feedback,
-            None if checkpoint.is_restarted => PromptKind::GoOnAfterRestart,
-            None => PromptKind::GoOn,
-        };
-        return Ok((Some(resume), say));
-    }
-    if !checkpoint.tried.is_empty() {
-        // Another agent has begun it: a new conversation in the same files.
-        let place = checkpoint.place.clone().or(input.continues.take().and_then(|continues| continues.place));
-        input.continues = Some(Continues { vendor_session: None, place });
-        return Ok((None, PromptKind::Feedback));
-    }
-    let resume = match continued(input) {
-        Some(resume) => Some(resume),
-        None => earlier(cx, input).await.map_err(|error| away(&error))?,
-    };
-    if checkpoint.relocated.is_none() {
-        return Ok((resume, PromptKind::Message));
-    }
-    // In a new conversation, from the last commit that is known.
-    let place = checkpoint.place.clone().or(resume.and_then(|resume| resume.place));
-    let place = place.or(input.continues.take().and_then(|continues| continues.place));
-    input.continues = Some(Continues { vendor_session: None, place });
-    Ok((None, PromptKind::BeginElsewhere))
-}
-
-/// The conversation of the earlier run that this one continues.
-fn continued(input: &RunInput) -> Option<Resume> {
-    let continues = input.continues.clone()?;
-    Some(Resume { vendor_session: continues.vendor_session?, place: continues.place })
-}
-
-/// The conversation that the caller wants to go on with.
-async fn earlier(cx: &JobContext, input: &RunInput) -> Result<Option<Resume>, StoreError> {
-    if !input.resume {
-        return Ok(None);
-    }
-    let store = cx.runtime().store();
-    let ids: Vec<_> = cx.job.task_id.iter().cloned().collect();
-    let Some(task) = store.run(ReadTasks(ids.clone())).await?.pop() else { return Ok(None) };
-    let session = store.run(ReadAgentSession { owner: task.owner.clone(), name: input.session.clone() }).await?;
-    Ok(session.and_then(|session| {
-        let place = session.place;
-        session.vendor_session.map(|vendor_session| Resume { vendor_session, place })
-    }))
-}
-
-pub(super) fn failed(code: ErrorCode, message: String) -> JobEnd {
+pub(crate) fn failed(code: ErrorCode, message: String) -> JobEnd {
     JobEnd::Failed { code: code.to_string(), message, retry: Retry::Never, output_json: None }
 }
 
@@ -414,7 +349,7 @@ fn no_session(error: &StoreError) -> JobEnd {
 }
 
 /// Nothing was started, so it can simply be tried again.
-pub(super) fn away(error: &StoreError) -> JobEnd {
+pub(crate) fn away(error: &StoreError) -> JobEnd {
     tracing::warn!(%error, "a run waits for the store");
     JobEnd::Requeue { run_at: None }
 }

@@ -19,10 +19,10 @@ use matsu_core::principal::Principal;
 use matsu_core::run::RunInput;
 use matsu_core::task::{StopMode, StopReason, Task};
 
-use crate::queue::adoptions::{Adoptions, held_jobs};
 use crate::runtime::Workers;
 use crate::snapshots::{Seen, SharedReader};
-use crate::wait::{Check, Condition, Waited, after, wait_until};
+use crate::tasks::queue::adoptions::{Adoptions, held_jobs};
+use crate::tasks::wait::{Check, Condition, Waited, after, wait_until};
 
 use super::TaskError;
 

@@ -15,9 +15,9 @@ use matsu_core::session::Session;
 use matsu_core::task::{JobCounts, Task};
 
 use crate::agents::RunHandle;
+use crate::chats::sessions::Delivery;
 use crate::cursors::InstanceId;
 use crate::runtime::Runtime;
-use crate::sessions::Delivery;
 
 use super::{ToolEntry, ToolError};
 

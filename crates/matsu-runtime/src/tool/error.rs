@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::StoreError;
 
-use crate::status::WaitError;
 use crate::tasks::TaskError;
+use crate::tasks::status::WaitError;
 
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]

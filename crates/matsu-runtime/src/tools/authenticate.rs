@@ -8,7 +8,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, ProjectId};
 use matsu_core::ports::store::{ReadAgent, ReadProject};
 
-use crate::sessions::Sessions;
+use crate::chats::sessions::Sessions;
 use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct Authenticate;

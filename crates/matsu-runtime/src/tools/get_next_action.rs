@@ -11,10 +11,10 @@ use matsu_core::ports::store::{StoreError, TakenMessage};
 use matsu_core::session::Session;
 use matsu_core::task::Task;
 
-use crate::chats::HandedTask;
-use crate::native_task::DeferredWaits;
-use crate::sessions::next::Rest;
-use crate::sessions::{Next, NextReply, NextRequest, Sessions};
+use crate::agents::HandedTask;
+use crate::chats::sessions::next::Rest;
+use crate::chats::sessions::{Next, NextReply, NextRequest, Sessions};
+use crate::tool::native_task::DeferredWaits;
 use crate::tool::{Annotations, NativeTasks, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetNextAction;

@@ -12,10 +12,10 @@ use matsu_core::research::search::SearchStatus;
 use matsu_core::task::Task;
 
 use super::research_access::{not_found, research_task, stage};
-use crate::native_task::DeferredWaits;
 use crate::research::status_view::{AuthView, BudgetView, Metrics, QueueView, ResearchView, SearchView, status_word};
 use crate::research::{DeliveredStatus, Horizon};
-use crate::status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest, Waits};
+use crate::tasks::status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest, Waits};
+use crate::tool::native_task::DeferredWaits;
 use crate::tool::{Annotations, NativeTasks, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetStatus;

@@ -19,9 +19,9 @@ use diff::{DiffReport, DiffWish};
 
 use super::run_start::lending;
 use super::task_report::{Detail, OutputWish, TaskReport};
-use crate::native_task::DeferredWaits;
-use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest, Waits};
+use crate::tasks::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest, Waits};
 use crate::tasks::{TaskError, Tasks};
+use crate::tool::native_task::DeferredWaits;
 use crate::tool::{Annotations, NativeTasks, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetTaskStatus;

@@ -1,130 +1,28 @@
 //! What `use_agent` and `use_agents` share: submit, and wait if that is wished. The same refusals in both modes.
 
+mod wishes;
+
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::Priority;
-use matsu_core::limits::{CHECK_SECONDS, RUN_AT_MAX};
-use matsu_core::ports::agent::{CheckWith, CheckedRun, RunRefusal, RunWish};
-use matsu_core::receipt::{Check, CheckCommand};
-use matsu_core::run::{Isolation, Mode};
+use matsu_core::limits::RUN_AT_MAX;
+use matsu_core::ports::agent::{CheckedRun, RunRefusal, RunWish};
+use matsu_core::run::Mode;
 use matsu_core::task::{Task, TaskStatus};
-use matsu_core::usage::UsageLimit;
 
 use super::task_report::{Detail, JobReport, OutputWish, TaskReport};
 use crate::agents::{AUTO, Agents, RunError, RunOptions, StartedRuns};
-use crate::status::{WaitFor, WaitRequest, Waits};
+use crate::tasks::status::{WaitFor, WaitRequest, Waits};
 use crate::tool::{NativeTasks, ToolContext, ToolError, ToolReply, folders};
 
-#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModeWord {
-    ReadOnly,
-    WorkspaceWrite,
-    Full,
-}
-
-impl From<ModeWord> for Mode {
-    fn from(word: ModeWord) -> Self {
-        match word {
-            ModeWord::ReadOnly => Self::ReadOnly,
-            ModeWord::WorkspaceWrite => Self::WorkspaceWrite,
-            ModeWord::Full => Self::Full,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum IsolationWord {
-    None,
-    Worktree,
-}
-
-impl From<IsolationWord> for Isolation {
-    fn from(word: IsolationWord) -> Self {
-        match word {
-            IsolationWord::None => Self::None,
-            IsolationWord::Worktree => Self::Worktree,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum PriorityWord {
-    High,
-    Medium,
-    Low,
-}
-
-/// The check as a caller names it.
-#[derive(Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum CheckWish {
-    Line(String),
-    Words(Vec<String>),
-    Full(FullCheck),
-}
-
-#[derive(Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FullCheck {
-    /// Without it: the check of the repository's .matsu.toml.
-    command: Option<String>,
-    /// Seconds (default 1800).
-    timeout: Option<u32>,
-    network: Option<bool>,
-}
-
-impl CheckWish {
-    /// The check that is named, and how it is run if none is.
-    ///
-    /// # Errors
-    /// It says nothing at all.
-    pub fn read(wish: Option<Self>) -> Result<(Option<Check>, CheckWith), ToolError> {
-        let (command, timeout_seconds, network) = match wish {
-            None => return Ok((None, CheckWith::default())),
-            Some(Self::Line(line)) => (Some(CheckCommand::Line(line)), None, None),
-            Some(Self::Words(words)) => (Some(CheckCommand::Words(words)), None, None),
-            Some(Self::Full(full)) => (full.command.map(CheckCommand::Line), full.timeout, full.network),
-        };
-        if (&command, timeout_seconds, network) == (&None, None, None) {
-            let message = "check is empty; name check.command, or leave check out for that of .matsu.toml";
-            return Err(ToolError::param("check", "a command", "{}", message));
-        }
-        let of = |command| Check {
-            command,
-            timeout_seconds: timeout_seconds.unwrap_or(CHECK_SECONDS),
-            network: network.unwrap_or(false),
-            protect: Vec::new(),
-        };
-        Ok((command.map(of), CheckWith { timeout_seconds, network }))
-    }
-}
-
-/// What a task may cost, as a caller names it.
-#[derive(Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BudgetWish {
-    /// Input and output together.
-    #[schemars(range(min = 1))]
-    tokens: Option<u64>,
-    /// Dollars.
-    cost: Option<f64>,
-}
-
-impl From<BudgetWish> for UsageLimit {
-    fn from(wish: BudgetWish) -> Self {
-        Self { tokens: wish.tokens, cost_usd: wish.cost }
-    }
-}
+pub use wishes::{BudgetWish, CheckWish, IsolationWord, ModeWord, PriorityWord};
 
 /// What both tools say about the task itself.
 pub struct Shared {
@@ -147,7 +45,7 @@ fn run_at(text: &str, now: Timestamp) -> Result<Timestamp, ToolError> {
 }
 
 /// A handle, and the result if it came in time.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub struct Started {
     task_id: String,
     /// queued or running; with the result also completed.
@@ -386,15 +284,7 @@ impl Started {
             revision: task.revision,
             session_id: input.session.clone(),
             watch: cx.watch_link(&task.id),
-            result: None,
-            next_output_offset: None,
-            empty: None,
-            results: Vec::new(),
-            failed_count: None,
-            question: None,
-            changes: None,
-            receipt: None,
-            waited_ms: None,
+            ..Self::default()
         }
     }
 
@@ -425,7 +315,6 @@ pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolEr
         task_id: task.id.to_string(),
         status: task.status.to_string(),
         message: message(task, &report),
-        note: None,
         working_directory: word("working_directory"),
         mode: word("mode"),
         isolation: word("isolation"),
@@ -434,15 +323,7 @@ pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolEr
         revision: task.revision,
         session_id: report.session_id.clone().unwrap_or_else(|| task.id.to_string()),
         watch: cx.watch_link(&task.id),
-        result: None,
-        next_output_offset: None,
-        empty: None,
-        results: Vec::new(),
-        failed_count: None,
-        question: None,
-        changes: None,
-        receipt: None,
-        waited_ms: None,
+        ..Started::default()
     };
     cx.shows(&[task]).await;
     Ok(started.with(report))

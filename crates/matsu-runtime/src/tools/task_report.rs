@@ -1,5 +1,6 @@
 //! One task in the words of `get_task_status`: what it is, how far it is, what came out.
 
+mod job_report;
 mod parts;
 
 use schemars::JsonSchema;
@@ -19,13 +20,11 @@ use matsu_core::task::{Task, TaskKind, TaskStatus};
 use crate::agents::{Agents, OpenQuestion};
 use crate::tool::{ToolContext, ToolError};
 
+pub use job_report::JobReport;
 pub use parts::{ChangesReport, LeftWorkReport, QuestionReport, ReceiptReport, TriedReport, UsageReport};
 
 /// Jobs whose outcome one reply lists.
 const RESULTS_MAX: u32 = 50;
-
-/// Bytes of each result where there are several.
-const EACH_RESULT_BYTES_MAX: usize = 4_000;
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TaskReport {
@@ -112,38 +111,6 @@ pub struct TaskReport {
     pub left_work: Option<LeftWorkReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct JobReport {
-    job_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cli_name: Option<String>,
-    status: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    question: Option<QuestionReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_code: Option<String>,
-    /// It reached what it may cost, and ended by itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    over_budget: Option<String>,
-    /// Agents that were tried before the one that did it, and why they did not.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tried: Vec<TriedReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changes: Option<ChangesReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    receipt: Option<ReceiptReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    check_output: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    left_work: Option<LeftWorkReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    review: Option<String>,
 }
 
 /// Which part of the output is wanted.
@@ -431,42 +398,6 @@ async fn tail(cx: &ToolContext, job: &Job, lines: u32) -> Result<String, ToolErr
 fn last_lines(text: &str, lines: u32) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines as usize)..].join("\n")
-}
-
-impl JobReport {
-    async fn of(cx: &ToolContext, task: &Task, job: &Job) -> Result<Self, ToolError> {
-        let run = run_output(job);
-        let input: Option<RunInput> = serde_json::from_str(&job.input_json).ok();
-        let result = match (&input, job.state) {
-            (Some(_), JobState::Completed) => {
-                let slice = read(cx, job, OutputStream::Result, OutputFrom::Byte(0), EACH_RESULT_BYTES_MAX).await?;
-                let left = slice.total - slice.end;
-                let mark = if left > 0 { format!("\n[… {left} more bytes]") } else { String::new() };
-                Some(format!("{}{mark}", slice.marked()))
-            }
-            (None, JobState::Completed) => {
-                job.output_json.as_deref().map(|output| part_of(output, 0, EACH_RESULT_BYTES_MAX).0.to_owned())
-            }
-            _ => None,
-        };
-        let agent = input.map(|input| input.agent);
-        Ok(Self {
-            job_id: job.id.to_string(),
-            status: job.state.to_string(),
-            question: None,
-            result,
-            error: job.error_message.clone(),
-            error_code: job.error_code.clone(),
-            review: task.review_of(&job.id).map(|review| review.state.to_string()),
-            left_work: run.as_ref().and_then(|run| run.left_work.as_ref().map(LeftWorkReport::of)),
-            receipt: run.as_ref().and_then(|run| run.receipt.as_deref().map(ReceiptReport::of)),
-            check_output: run.as_ref().map(|run| run.check_output.clone()).filter(|output| !output.is_empty()),
-            over_budget: run.as_ref().and_then(|run| run.over_budget.clone()),
-            tried: run.iter().flat_map(|run| &run.tried).map(TriedReport::of).collect(),
-            changes: run.and_then(|run| run.changes.map(|changes| ChangesReport::of(job, &changes, agent.as_deref()))),
-            cli_name: agent,
-        })
-    }
 }
 
 /// At most `bytes_max` bytes from `offset`, both moved to character borders, and where the part ends.

@@ -20,9 +20,9 @@ use matsu_core::run::{Relocated, RunCheckpoint, RunInput};
 use matsu_core::slot::Slot;
 
 use crate::agents::go_on_command;
-use crate::queue::adoptions::Adoptions;
 use crate::runtime::{Outage, Runtime, Workers};
 use crate::tasks::Tasks;
+use crate::tasks::queue::adoptions::Adoptions;
 
 /// What is left of ended runs is looked for less often.
 const FORGET_EVERY_TICKS: u32 = 5;

@@ -6,8 +6,8 @@ use matsu_core::limits::{BEAT_EVERY, TICK};
 use matsu_core::node::NodeRole;
 use matsu_core::ports::store::{ReadNodes, StoreError};
 
-use crate::queue::adoptions::Adoptions;
 use crate::runtime::{Outage, Runtime};
+use crate::tasks::queue::adoptions::Adoptions;
 
 /// Makes this process known to the store, however long that takes. `false`: the shutdown came before it was.
 pub async fn register(runtime: &Runtime, shutdown: &CancellationToken) -> bool {

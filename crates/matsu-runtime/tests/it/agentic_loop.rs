@@ -13,7 +13,7 @@ use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::history::{Entry, validate};
 use matsu_core::ports::provider::Provider;
 use matsu_core::ports::tool_source::ToolSource;
-use matsu_runtime::agentic_loop::{AgenticLoopResult, Event, LoopOptions, execute_with_tools};
+use matsu_runtime::models::agentic_loop::{AgenticLoopResult, Event, LoopOptions, execute_with_tools};
 
 pub const NOW: Timestamp = Timestamp::from_millis(1_000);
 

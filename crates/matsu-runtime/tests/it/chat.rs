@@ -14,8 +14,8 @@ use matsu_core::history::{Entry, validate};
 use matsu_core::ports::provider::Provider;
 use matsu_core::ports::store::Store;
 use matsu_core::transcript::ChatPlace;
-use matsu_runtime::agentic_loop::{Event, LoopOptions};
-use matsu_runtime::chat::{Answered, OpenChat, OpenChats, Roster};
+use matsu_runtime::models::agentic_loop::{Event, LoopOptions};
+use matsu_runtime::models::chat::{Answered, OpenChat, OpenChats, Roster};
 use matsu_testkit::fake_model::FakeModel;
 
 use crate::fixtures::{me, memory};

@@ -11,8 +11,8 @@ use matsu_core::ports::store::StoreError;
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::JobContext;
-use matsu_runtime::status::{WaitFor, Waits};
 use matsu_runtime::tasks::Tasks;
+use matsu_runtime::tasks::status::{WaitFor, Waits};
 use matsu_runtime::worker::Service;
 
 use crate::fixtures::*;

@@ -17,8 +17,8 @@ use matsu_core::principal::Principal;
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{NewTask, StopMode, StopReason, Task, TaskKind};
 use matsu_runtime::bodies::{Noop, Sleep};
-use matsu_runtime::status::{WaitFor, WaitReply, WaitRequest, Waits};
 use matsu_runtime::tasks::Tasks;
+use matsu_runtime::tasks::status::{WaitFor, WaitReply, WaitRequest, Waits};
 use matsu_runtime::{Bodies, JobBody, JobContext, Runtime, RuntimeOptions, StopReport};
 use matsu_store::{OpenOptions, Synchronous, open};
 

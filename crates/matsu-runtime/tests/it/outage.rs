@@ -12,7 +12,7 @@ use matsu_core::ports::store::{ReadNodes, Store};
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::WaitError;
-use matsu_runtime::status::{ReturnedBecause, WaitFor, Waits};
+use matsu_runtime::tasks::status::{ReturnedBecause, WaitFor, Waits};
 use matsu_runtime::worker::Service;
 
 use crate::faulty_store::{FaultyStore, Plan};

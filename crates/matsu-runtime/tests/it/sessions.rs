@@ -13,8 +13,9 @@ use matsu_core::ports::store::{
 use matsu_core::session::{EndReason, Session, SessionState};
 use matsu_core::task::{Task, TaskStatus};
 use matsu_runtime::Runtime;
+use matsu_runtime::agents::Agents;
 use matsu_runtime::chats::Chats;
-use matsu_runtime::sessions::Sessions;
+use matsu_runtime::chats::sessions::Sessions;
 use matsu_runtime::tasks::Tasks;
 use matsu_runtime::worker::Service;
 
@@ -32,7 +33,7 @@ async fn at_work(runtime: &Runtime) -> (Task, Session) {
     let (agent, project) = (AgentId::from_text("worker"), ProjectId::from_text("default"));
     let (_, passkey) =
         Chats::of(runtime).make_agent("worker", "Worker".to_owned(), None, None).await.expect("an agent");
-    let task = Chats::of(runtime).assign_task(&me(), &agent, &project, "Count.".to_owned()).await.expect("a task");
+    let task = Agents::of(runtime).assign_task(&me(), &agent, &project, "Count.".to_owned()).await.expect("a task");
     let begun = Sessions::of(runtime).authenticate(&me(), &agent, &passkey, &project).await.expect("a session");
     (task, begun.session)
 }

@@ -10,7 +10,7 @@ use matsu_core::ports::store::ReadTasks;
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 use matsu_runtime::dispatch::{self, Reply};
-use matsu_runtime::native_task::{Arrived, DeferredWaits, NativeLookup};
+use matsu_runtime::tool::native_task::{Arrived, DeferredWaits, NativeLookup};
 use matsu_runtime::tool::{NativeTasks, ToolContext, reply_check};
 use matsu_runtime::tools::TOOLS;
 use matsu_runtime::worker::Service;

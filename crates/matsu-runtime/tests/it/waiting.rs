@@ -13,8 +13,8 @@ use matsu_core::limits::{COLLECT_FOR, HOLD_MAX, WAITS_PER_PRINCIPAL_MAX};
 use matsu_core::ports::store::Store;
 use matsu_core::principal::Principal;
 use matsu_core::task::{TaskKind, TaskStatus};
-use matsu_runtime::status::{ReturnedBecause, WaitFor, WaitRequest, Waits};
 use matsu_runtime::tasks::Tasks;
+use matsu_runtime::tasks::status::{ReturnedBecause, WaitFor, WaitRequest, Waits};
 use matsu_runtime::worker::Service;
 use matsu_runtime::{InstanceId, TaskError, WaitError};
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use matsu_core::clock::Clock;
 use matsu_runtime::Runtime;
-use matsu_runtime::sessions::Delivery;
+use matsu_runtime::chats::sessions::Delivery;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::arrival::{Arrival, Stalled};

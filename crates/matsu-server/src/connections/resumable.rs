@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use matsu_runtime::sessions::Shown;
+use matsu_runtime::chats::sessions::Shown;
 
 /// Answers of all sessions together. A client comes back within seconds or not at all.
 const REMEMBERED_MAX: usize = 1024;

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use matsu_core::error_code::ErrorCode;
 use matsu_runtime::InstanceId;
 use matsu_runtime::access::Access;
-use matsu_runtime::sessions::Sessions;
+use matsu_runtime::chats::sessions::Sessions;
 
 use super::page_session;
 use crate::app::App;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::auth::open_calls::Kind;
-use matsu_runtime::sessions::Sessions;
+use matsu_runtime::chats::sessions::Sessions;
 
 /// How often the store is asked whether what is open may stay so.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::ChatId;
 use matsu_runtime::agents::{Agents, RunHandle};
-use matsu_runtime::chat;
-use matsu_runtime::sessions::Sessions;
+use matsu_runtime::chats::sessions::Sessions;
+use matsu_runtime::models::chat;
 
 use super::requests::{Presented, bearer, until_over};
 use crate::app::App;

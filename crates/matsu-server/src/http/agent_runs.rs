@@ -7,7 +7,8 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::limits::RUN_PART_BYTES_MAX;
 use matsu_core::ports::store::OutputFrom;
 use matsu_core::run::{Answer, Changes};
-use matsu_runtime::agents::{Agents, FilePatch, LogWish, OpenQuestion, files_of};
+use matsu_runtime::agents::{Agents, LogWish, OpenQuestion};
+use matsu_runtime::repos::{FilePatch, Repos, files_of};
 use matsu_runtime::tasks::Tasks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -212,7 +213,7 @@ async fn read_receipt(
     Query(query): Query<RunQuery>,
 ) -> Result<Json<Value>, Problem> {
     let id = TaskId::from_text(id);
-    let receipt = Agents::of(app.runtime()).receipt_of(&caller.principal, &id, query.agent.as_deref()).await?;
+    let receipt = Repos::of(app.runtime()).receipt_of(&caller.principal, &id, query.agent.as_deref()).await?;
     Ok(Json(json!({ "task_id": id, "command": receipt.check.command.to_string(), "receipt": receipt })))
 }
 
@@ -224,7 +225,7 @@ async fn verify_receipt(
     _: NoFields,
 ) -> Result<Json<TaskBody>, Problem> {
     let id = TaskId::from_text(id);
-    let started = Agents::of(app.runtime()).verify_receipt(&caller.principal, &id, query.agent.as_deref()).await?;
+    let started = Repos::of(app.runtime()).verify_receipt(&caller.principal, &id, query.agent.as_deref()).await?;
     Ok(Json(TaskBody::from(&started.task)))
 }
 

@@ -8,7 +8,7 @@ use axum::routing::get;
 
 use crate::app::App;
 use crate::auth::Caller;
-use matsu_runtime::queue::Queue;
+use matsu_runtime::tasks::queue::Queue;
 
 pub fn routes() -> Router<App> {
     Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz)).route("/metrics", get(metrics))

@@ -13,7 +13,7 @@ use axum::routing::post;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::WEBHOOK_BODY_BYTES_MAX;
 use matsu_core::webhook::Webhook;
-use matsu_runtime::webhooks::{Arrival, Incoming, Verified, Webhooks, verify};
+use matsu_runtime::notify::webhooks::{Arrival, Incoming, Verified, Webhooks, verify};
 use serde_json::json;
 
 use crate::app::App;

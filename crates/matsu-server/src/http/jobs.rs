@@ -6,7 +6,7 @@ use matsu_core::job::JobState;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, JobOrder};
 use matsu_core::slot::Slot;
-use matsu_runtime::queue::Queue;
+use matsu_runtime::tasks::queue::Queue;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use matsu_core::id::TaskId;
 use matsu_core::limits::CHECK_SECONDS;
 use matsu_core::receipt::{Check, CheckCommand};
-use matsu_runtime::agents::{Agents, MergeWish};
+use matsu_runtime::repos::{MergeWish, Repos};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -53,11 +53,11 @@ async fn start_merge(
     });
     let tasks = body.tasks.into_iter().map(TaskId::from_text).collect();
     let wish = MergeWish { tasks, into: body.into, check, fixes: body.fix.unwrap_or(0) };
-    let task = Agents::of(app.runtime()).start_merge(&caller.principal, wish).await?;
+    let task = Repos::of(app.runtime()).start_merge(&caller.principal, wish).await?;
     Ok(Json(TaskBody::from(&task)))
 }
 
 async fn read_merge(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<Value>, Problem> {
-    let (task, progress) = Agents::of(app.runtime()).merge_of(&caller.principal, &TaskId::from_text(id)).await?;
+    let (task, progress) = Repos::of(app.runtime()).merge_of(&caller.principal, &TaskId::from_text(id)).await?;
     Ok(Json(json!({ "task": TaskBody::from(&task), "merge": progress })))
 }

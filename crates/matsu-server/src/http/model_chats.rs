@@ -12,10 +12,10 @@ use matsu_core::id::{ChatId, RunId};
 use matsu_core::limits::SYSTEM_PROMPT_CHARS_MAX;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
-use matsu_runtime::chat::live::Approval;
-use matsu_runtime::chat::shown::{ShownMessage, ShownState, ShownTool};
-use matsu_runtime::chat::{ChatError, LiveChats, export};
 use matsu_runtime::chats::Chats;
+use matsu_runtime::models::chat::live::Approval;
+use matsu_runtime::models::chat::shown::{ShownMessage, ShownState, ShownTool};
+use matsu_runtime::models::chat::{ChatError, LiveChats, export};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ struct ModelBody {
 
 async fn list(State(app): State<App>, _caller: Caller) -> Json<ModelsBody> {
     let models = app.chats().map(LiveChats::models).unwrap_or_default();
-    let body = |asked: matsu_runtime::chat::live::Asked| ModelBody {
+    let body = |asked: matsu_runtime::models::chat::live::Asked| ModelBody {
         name: asked.name,
         model: asked.maker.model,
         wire: asked.maker.wire,

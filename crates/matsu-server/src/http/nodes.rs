@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use matsu_core::slot::Slot;
-use matsu_runtime::queue::Queue;
+use matsu_runtime::tasks::queue::Queue;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use matsu_core::ports::notice_channel::{NoticeChannel, Subscribing};
 use matsu_core::principal::Principal;
 use matsu_core::push::PushSubscription;
-use matsu_runtime::push::{BrowserKeys, Push};
+use matsu_runtime::notify::push::{BrowserKeys, Push};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::page::PageRequest;
 use matsu_core::task::ReviewState;
-use matsu_runtime::agents::{Agents, AppliedChanges, AppliedOrSent, RunBranch};
+use matsu_runtime::repos::{AppliedChanges, AppliedOrSent, Repos, RunBranch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -59,14 +59,14 @@ async fn apply_diff(
         if query.merge || agent.is_some() {
             return Err(Problem::new(ErrorCode::InvalidParams, "send_back goes alone, without merge and agent"));
         }
-        return Ok(Json(match Agents::of(app.runtime()).apply_or_send_back(&caller.principal, &id).await? {
+        return Ok(Json(match Repos::of(app.runtime()).apply_or_send_back(&caller.principal, &id).await? {
             AppliedOrSent::Applied(applied) => applied_body(&applied),
             AppliedOrSent::Sent { task, conflicts } => {
                 json!({ "ok": true, "sent_back": TaskBody::from(&*task), "conflicts": conflicts })
             }
         }));
     }
-    let applied = Agents::of(app.runtime()).apply_changes(&caller.principal, &id, agent, query.merge).await?;
+    let applied = Repos::of(app.runtime()).apply_changes(&caller.principal, &id, agent, query.merge).await?;
     Ok(Json(applied_body(&applied)))
 }
 
@@ -102,7 +102,7 @@ async fn undo_apply(
     _: NoFields,
 ) -> Result<Json<Value>, Problem> {
     let id = TaskId::from_text(id);
-    let (task, changes) = Agents::of(app.runtime()).undo_apply(&caller.principal, &id, query.agent.as_deref()).await?;
+    let (task, changes) = Repos::of(app.runtime()).undo_apply(&caller.principal, &id, query.agent.as_deref()).await?;
     Ok(Json(json!({ "ok": true, "changes": changes, "task": TaskBody::from(&task) })))
 }
 
@@ -115,7 +115,7 @@ async fn discard_diff(
 ) -> Result<Json<Value>, Problem> {
     let id = TaskId::from_text(id);
     let (task, changes, kept_by) =
-        Agents::of(app.runtime()).discard_changes(&caller.principal, &id, query.agent.as_deref()).await?;
+        Repos::of(app.runtime()).discard_changes(&caller.principal, &id, query.agent.as_deref()).await?;
     Ok(Json(json!({ "ok": true, "changes": changes, "kept_by": kept_by, "task": TaskBody::from(&task) })))
 }
 
@@ -133,7 +133,7 @@ async fn send_back_comment(
     Json(body): Json<CommentBody>,
 ) -> Result<Json<TaskBody>, Problem> {
     let id = TaskId::from_text(id);
-    let task = Agents::of(app.runtime()).send_changes_back(&caller.principal, &id, &body.comment).await?;
+    let task = Repos::of(app.runtime()).send_changes_back(&caller.principal, &id, &body.comment).await?;
     Ok(Json(TaskBody::from(&task)))
 }
 
@@ -185,6 +185,6 @@ async fn list(
     Query(query): Query<BranchesQuery>,
 ) -> Result<Json<PageBody<BranchBody>>, Problem> {
     let page = PageRequest::new(query.after, query.limit);
-    let found = Agents::of(app.runtime()).branches(&caller.principal, &page).await?;
+    let found = Repos::of(app.runtime()).branches(&caller.principal, &page).await?;
     Ok(Json(PageBody::of(found)))
 }

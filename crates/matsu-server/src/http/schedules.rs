@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::schedule::{Firing, FiringState, Overlap, Plan, Rule, Schedule};
-use matsu_runtime::schedules::{ScheduleWish, Schedules, rule};
+use matsu_runtime::notify::schedules::{ScheduleWish, Schedules, rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

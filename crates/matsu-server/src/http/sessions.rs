@@ -9,7 +9,7 @@ use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{SessionFilter, StoreError};
 use matsu_core::session::SessionState;
 use matsu_runtime::chats::Chats;
-use matsu_runtime::sessions::Sessions;
+use matsu_runtime::chats::sessions::Sessions;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

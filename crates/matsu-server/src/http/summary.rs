@@ -5,8 +5,8 @@ use axum::extract::State;
 use matsu_core::job::JobState;
 use matsu_core::limits::FAILED_SHOWN_FOR;
 use matsu_core::slot::Slot;
-use matsu_runtime::status::Waits;
 use matsu_runtime::tasks::Tasks;
+use matsu_runtime::tasks::status::Waits;
 use schemars::JsonSchema;
 use serde::Serialize;
 

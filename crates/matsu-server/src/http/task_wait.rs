@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::id::TaskId;
-use matsu_runtime::status::Waits;
+use matsu_runtime::tasks::status::Waits;
 use matsu_runtime::{WaitFor, WaitReply, WaitRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -7,9 +7,9 @@ use matsu_core::limits::SEARCH_WORDS_MAX;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, Steer, StoreError, TaskFilter};
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
-use matsu_runtime::chats::Chats;
-use matsu_runtime::queue::Queue;
+use matsu_runtime::agents::Agents;
 use matsu_runtime::tasks::Tasks;
+use matsu_runtime::tasks::queue::Queue;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -106,7 +106,7 @@ pub async fn hand_over(app: &App, caller: Caller, wish: Map<String, Value>) -> R
         .map_err(|error| Problem::invalid(format!("a task for a named agent: {error}")))?;
     let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
     let agent = named_agent(&caller, wish.agent_id)?;
-    let task = Chats::of(app.runtime()).assign_task(&caller.principal, &agent, &project, wish.message).await?;
+    let task = Agents::of(app.runtime()).assign_task(&caller.principal, &agent, &project, wish.message).await?;
     Ok(json!(TaskBody::from(&task)))
 }
 
@@ -155,7 +155,7 @@ async fn change(
             ));
         }
         let agent = named_agent(&caller, agent)?;
-        let task = Chats::of(app.runtime()).reassign(&caller.principal, &id, &agent).await?;
+        let task = Agents::of(app.runtime()).reassign(&caller.principal, &id, &agent).await?;
         return Ok(Json(json!({ "task": TaskBody::from(&task) })));
     }
     let Some(wanted) = body.status else {

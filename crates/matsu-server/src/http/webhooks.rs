@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::webhook::{Delivery, DeliveryState, Webhook, WebhookKind};
-use matsu_runtime::webhooks::{WebhookWish, Webhooks};
+use matsu_runtime::notify::webhooks::{WebhookWish, Webhooks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -5,7 +5,7 @@
 //! Nothing of it is kept in the daemon, so a reply of a daemon that has ended is acknowledged to the next one.
 
 use matsu_core::id::TaskId;
-use matsu_runtime::sessions::Delivery;
+use matsu_runtime::chats::sessions::Delivery;
 use rmcp::model::MetaObject;
 use serde::Deserialize;
 use serde_json::{Value, json};

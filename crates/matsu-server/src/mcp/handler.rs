@@ -8,13 +8,12 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use matsu_core::id::ErrorId;
 use matsu_core::principal::Principal;
-use matsu_runtime::InstanceId;
 use matsu_runtime::agents::RunHandle;
+use matsu_runtime::chats::sessions::Delivery;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
-use matsu_runtime::native_task::NativeLookup;
-use matsu_runtime::sessions::Delivery;
 use matsu_runtime::tasks::Tasks;
+use matsu_runtime::tool::native_task::NativeLookup;
 use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Workplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CancelledNotificationParam,
@@ -33,6 +32,9 @@ use super::acknowledgement;
 use super::instructions::INSTRUCTIONS;
 use super::listing::{described, not_offered, result};
 use super::native::NativeTaskCalls;
+use super::request::{
+    SESSION_META, call_key, caller_of, client_name, extension, follows_tasks, is_modern, legacy_session,
+};
 use crate::app::App;
 use crate::auth::open_calls::OpenCall;
 use crate::auth::{Caller, PresentedSession};
@@ -42,9 +44,6 @@ use crate::limits::holds;
 /// A call that takes longer sends progress, if its caller asked for it; and again this often.
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
-
-/// A longer name of a call is ignored.
-const CALL_KEY_BYTES_MAX: usize = 200;
 
 /// What is answered here.
 const METHODS: &[&str] =
@@ -248,58 +247,6 @@ impl McpHandler {
             }
         }
     }
-}
-
-/// The name that a client gives itself: with the request, or once with its handshake.
-fn client_name(context: &RequestContext<RoleServer>) -> String {
-    let with_request = context.meta.client_info().map(|info| info.name);
-    let once = || context.peer.peer_info().map(|info| info.client_info.name.clone());
-    with_request.or_else(once).unwrap_or_default()
-}
-
-/// A client that names its own calls repeats the name when it repeats the call.
-fn call_key(context: &RequestContext<RoleServer>) -> Option<String> {
-    let named = |name: &str| context.meta.get(name).and_then(Value::as_str).map(str::to_owned);
-    let clients = named("claudecode/toolUseId").map(|key| format!("claudecode/{key}"));
-    let relays = || named("matsu/call").map(|key| format!("relay/{key}"));
-    clients.or_else(relays).filter(|key| key.len() <= CALL_KEY_BYTES_MAX)
-}
-
-/// Whose token came with this request.
-///
-/// # Errors
-/// A request that passed no guard.
-pub fn caller_of(context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
-    let parts = context.extensions.get::<Parts>();
-    let caller = parts.and_then(|parts| parts.extensions.get::<Caller>()).cloned();
-    let mut caller = caller.ok_or_else(|| ErrorData::invalid_request("the request was not authenticated", None))?;
-    // A legacy session is an instance of its own; without one the token is.
-    if let Some(session) = legacy_session(context) {
-        caller.instance = InstanceId::from_text(format!("{}/{session}", caller.instance));
-    }
-    Ok(caller)
-}
-
-/// The metadata by which a request names its session.
-const SESSION_META: &str = "matsu/session";
-
-fn extension<T: Clone + Send + Sync + 'static>(context: &RequestContext<RoleServer>) -> Option<T> {
-    context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<T>()).cloned()
-}
-
-fn legacy_session(context: &RequestContext<RoleServer>) -> Option<&str> {
-    context.extensions.get::<Parts>().and_then(|parts| parts.headers.get("mcp-session-id")?.to_str().ok())
-}
-
-/// Whether this very request says that it is of the modern protocol.
-fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    context.meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
-}
-
-/// Whether a reply may be a task. Only if this very request is of the modern era and says so itself; what a handshake once declared does not count.
-#[must_use]
-pub fn follows_tasks(context: &RequestContext<RoleServer>) -> bool {
-    is_modern(context) && context.meta.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
 impl ServerHandler for McpHandler {

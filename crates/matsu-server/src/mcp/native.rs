@@ -12,10 +12,10 @@ use matsu_core::limits::WAIT_KEPT_AFTER_READ;
 use matsu_core::task::{StopMode, StopReason, Task, TaskKind, TaskStatus};
 use matsu_runtime::TaskError;
 use matsu_runtime::agents::Agents;
-use matsu_runtime::native_task::{DeferredWaits, NativeLookup, NativeTask};
-use matsu_runtime::sessions::Delivery;
+use matsu_runtime::chats::sessions::Delivery;
 use matsu_runtime::tasks::Tasks;
 use matsu_runtime::tool::ToolContext;
+use matsu_runtime::tool::native_task::{DeferredWaits, NativeLookup, NativeTask};
 use matsu_runtime::tools::{run_is_over, wait_is_over};
 use rmcp::ErrorData;
 use rmcp::model::{

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::StreamExt;
-use matsu_runtime::sessions::Delivery;
+use matsu_runtime::chats::sessions::Delivery;
 use rmcp::model::RequestId;
 use serde::Deserialize;
 

@@ -49,7 +49,7 @@ impl Notifier {
         &self.origin
     }
 
-    pub fn tell(&self, topics: Vec<Topic>) {
+    pub fn notify(&self, topics: Vec<Topic>) {
         if !topics.is_empty() {
             let _ = self.line.send(topics);
         }

@@ -44,6 +44,32 @@ impl Value<'_> {
     }
 }
 
+impl<'a> Value<'a> {
+    /// How many rows a column has.
+    fn length(&self) -> usize {
+        match self {
+            Self::Texts(texts) => texts.len(),
+            Self::Ints(numbers) => numbers.len(),
+            _ => 0,
+        }
+    }
+
+    /// The value of one row of a column.
+    fn at(&self, row: usize) -> Self {
+        match self {
+            Self::Texts(texts) => texts.get(row).copied().flatten().into(),
+            Self::Ints(numbers) => numbers.get(row).copied().flatten().into(),
+            _ => Self::Null,
+        }
+    }
+}
+
+/// The rows of columns that are equally long.
+pub fn rows<'a>(columns: &[Value<'a>]) -> impl ExactSizeIterator<Item = impl Iterator<Item = Value<'a>>> {
+    let length = columns.first().map_or(0, Value::length);
+    (0..length).map(move |at| columns.iter().map(move |column| column.at(at)))
+}
+
 /// Parameters in their order: `params![id, now, None::<&str>]`.
 macro_rules! params {
     ($($value:expr),* $(,)?) => { &[$($crate::sql::Value::from($value)),*][..] };

@@ -70,7 +70,7 @@ macro_rules! hold {
         "6"
     };
 }
-pub(super) use hold;
+pub(crate) use hold;
 
 #[cfg(test)]
 mod tests {

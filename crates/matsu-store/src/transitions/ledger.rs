@@ -14,7 +14,7 @@ use matsu_core::ports::store::StoreError;
 use matsu_core::task::{Stop, StopMode, StopReason, Task, TaskStatus, check_transition, status_from_jobs};
 
 use super::dependencies;
-use super::notify;
+use super::notices;
 use super::rows::{self, task_columns};
 use crate::sql::{Row, Sql, Tx, params};
 
@@ -143,7 +143,7 @@ impl Ledger {
             }
             if let Some(event) = NoticeEvent::of_end(entry.status, &entry.task) {
                 let key = format!("{event}:{}", entry.task.revision);
-                notify::add(tx, &entry.task, event, &key, now).await?;
+                notices::add(tx, &entry.task, event, &key, now).await?;
             }
         }
         for entry in self.entries.values() {

@@ -12,9 +12,9 @@ use matsu_core::node::NodeRole;
 use matsu_core::ports::tool_source::ToolSource;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
-use matsu_runtime::agentic_loop::{ByDanger, Event, KeptOutputs, LoopOptions, StopReason};
-use matsu_runtime::chat::{OpenChat, OpenChats, OwnTools, StandingApprovals, Together, WithStanding};
 use matsu_runtime::dispatch::presets::Offer;
+use matsu_runtime::models::agentic_loop::{ByDanger, Event, KeptOutputs, LoopOptions, StopReason};
+use matsu_runtime::models::chat::{OpenChat, OpenChats, OwnTools, StandingApprovals, Together, WithStanding};
 use matsu_runtime::{Bodies, Workers};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -203,7 +203,7 @@ async fn once(
 async fn finish(
     cx: &Context,
     open_chat: &mut OpenChat,
-    answered: &[matsu_runtime::chat::Answered],
+    answered: &[matsu_runtime::models::chat::Answered],
 ) -> Result<ExitCode> {
     let failed = answered.iter().any(|answer| answer.result.stop_reason != StopReason::EndTurn);
     for answer in answered {

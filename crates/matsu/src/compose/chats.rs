@@ -10,8 +10,8 @@ use matsu_core::ports::tool_source::ToolSource;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Transcript};
 use matsu_runtime::Runtime;
-use matsu_runtime::chat::{ChatTools, LiveChats, LiveSettings, OpenChats, OwnTools, Together};
 use matsu_runtime::dispatch::presets::Offer;
+use matsu_runtime::models::chat::{ChatTools, LiveChats, LiveSettings, OpenChats, OwnTools, Together};
 use matsu_runtime::tool::Toolset;
 
 use crate::config::Config;

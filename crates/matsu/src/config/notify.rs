@@ -9,7 +9,7 @@ use matsu_adapters::notify::{ChannelConfig, Template, Way, is_address};
 use matsu_core::notify::{NoticeContent, NoticeEvent, NoticeRules};
 use matsu_core::principal::Principal;
 
-use super::providers::{Field, Sections};
+use super::providers::{Field, Sections, insert};
 
 pub const FIELDS: &[Field] = &[
     Field { name: "kind", meaning: "how it reaches you: command, desktop, webhook, ntfy, telegram or push" },
@@ -83,15 +83,7 @@ pub fn take(sections: &mut Sections, dotted: &str, value: String, file: &Path) -
             format!("{head}{rest}")
         );
     }
-    // A relative path means the folder of the file that names it.
-    let value = if field == "secret_file" {
-        let folder = file.parent().unwrap_or(Path::new(""));
-        std::path::absolute(folder.join(&value))?.display().to_string()
-    } else {
-        value
-    };
-    sections.entry(name.to_owned()).or_default().insert(field.to_owned(), value);
-    Ok(())
+    insert(sections, name, field, value, file, &["secret_file"])
 }
 
 /// All channels, by name. The key of push messages lies in `key_file`.

@@ -61,13 +61,21 @@ pub fn take(sections: &mut Sections, dotted: &str, value: String, file: &Path) -
         let meant = best.map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"));
         bail!("{}: a provider has no {field}{meant}", file.display());
     }
-    // A relative path means the folder of the file that names it.
-    let value = if ["key_file", "script"].contains(&field) {
-        let folder = file.parent().unwrap_or(Path::new(""));
-        std::path::absolute(folder.join(&value))?.display().to_string()
-    } else {
-        value
-    };
+    insert(sections, name, field, value, file, &["key_file", "script"])
+}
+
+/// Stores a field. A relative path means the folder of the file that names it.
+pub fn insert(
+    sections: &mut Sections,
+    name: &str,
+    field: &str,
+    mut value: String,
+    file: &Path,
+    paths: &[&str],
+) -> Result<()> {
+    if paths.contains(&field) {
+        value = std::path::absolute(file.parent().unwrap_or(Path::new("")).join(&value))?.display().to_string();
+    }
     sections.entry(name.to_owned()).or_default().insert(field.to_owned(), value);
     Ok(())
 }

@@ -80,7 +80,7 @@ pub async fn is_idle(app: &App, after: Duration) -> bool {
 
 /// Answers of models under way.
 fn answers(app: &App) -> usize {
-    app.chats().map_or(0, matsu_runtime::chat::LiveChats::answering)
+    app.chats().map_or(0, matsu_runtime::models::chat::LiveChats::answering)
 }
 
 /// A client that asked within this time counts as connected.

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use matsu_core::ports::provider::ToolSpec;
-use matsu_runtime::agentic_loop::{Approver, ByDanger, Decision, PendingCall, Policy};
-use matsu_runtime::chat::StandingApprovals;
+use matsu_runtime::models::agentic_loop::{Approver, ByDanger, Decision, PendingCall, Policy};
+use matsu_runtime::models::chat::StandingApprovals;
 
 use super::input::{Input, Line};
 use super::stage::short;

@@ -7,9 +7,9 @@ use matsu_core::history::Role;
 use matsu_core::ports::store::ListTranscripts;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
-use matsu_runtime::agentic_loop::Policy;
-use matsu_runtime::agentic_loop::spending::in_money;
-use matsu_runtime::chat::export;
+use matsu_runtime::models::agentic_loop::Policy;
+use matsu_runtime::models::agentic_loop::spending::in_money;
+use matsu_runtime::models::chat::export;
 
 use super::clipboard;
 use super::opening;

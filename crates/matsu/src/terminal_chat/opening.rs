@@ -7,7 +7,7 @@ use matsu_core::id::ChatId;
 use matsu_core::ports::store::ListTranscripts;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Transcript};
-use matsu_runtime::chat::{OpenChat, OpenChats};
+use matsu_runtime::models::chat::{OpenChat, OpenChats};
 
 use super::input::{Input, Line};
 use crate::daemon::lock::ServeLock;

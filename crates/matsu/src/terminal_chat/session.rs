@@ -7,8 +7,8 @@ use anyhow::Result;
 use matsu_adapters::mcp_host::McpHost;
 use matsu_core::clock::Clock;
 use matsu_core::ports::tool_source::ToolSource;
-use matsu_runtime::agentic_loop::{KeptOutputs, LoopLimits, LoopOptions, SpendingMax};
-use matsu_runtime::chat::{Answered, OpenChats, Posted, Together};
+use matsu_runtime::models::agentic_loop::{KeptOutputs, LoopLimits, LoopOptions, SpendingMax};
+use matsu_runtime::models::chat::{Answered, OpenChats, Posted, Together};
 use tokio_util::sync::CancellationToken;
 
 use super::approval::AtTerminal;
@@ -92,7 +92,8 @@ impl Session {
         let mut stage = Stage::new(&posted.speakers, std::mem::take(&mut self.calls));
         let mut out = std::io::stdout();
         let answered = {
-            let mut tell = |model: &str, event: &matsu_runtime::agentic_loop::Event| stage.take(model, event, &mut out);
+            let mut tell =
+                |model: &str, event: &matsu_runtime::models::agentic_loop::Event| stage.take(model, event, &mut out);
             let answering = self.held.open_chat.answer(posted, options, &mut tell);
             tokio::pin!(answering);
             loop {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use matsu_runtime::agentic_loop::Event;
+use matsu_runtime::models::agentic_loop::Event;
 use serde_json::Value;
 
 /// Characters of arguments or results that one line shows.
@@ -133,7 +133,7 @@ mod tests {
     use std::sync::Arc;
 
     use matsu_core::ports::provider::Usage;
-    use matsu_runtime::agentic_loop::{AgenticLoopResult, StopReason};
+    use matsu_runtime::models::agentic_loop::{AgenticLoopResult, StopReason};
     use serde_json::json;
 
     use super::*;

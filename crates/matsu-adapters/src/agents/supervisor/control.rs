@@ -119,10 +119,10 @@ impl Control {
             _ => None,
         };
         if let Some(why) = refusal {
-            tell(&newcomer, &Notice::Refused { why });
+            send_notice(&newcomer, &Notice::Refused { why });
             return false;
         }
-        tell(&newcomer, &Notice::Welcome { version: VERSION, ran_seconds: self.ran_seconds });
+        send_notice(&newcomer, &Notice::Welcome { version: VERSION, ran_seconds: self.ran_seconds });
         self.attempt = hello.attempt;
         self.daemon = Some(newcomer);
         self.reported = (0, 0);
@@ -147,7 +147,7 @@ impl Control {
         if let Some(daemon) = &self.daemon
             && self.reported != (out, err)
         {
-            if tell(daemon, &Notice::Grew { out, err }) {
+            if send_notice(daemon, &Notice::Grew { out, err }) {
                 self.reported = (out, err);
             } else {
                 self.owes = Some((out, err));
@@ -164,7 +164,7 @@ impl Control {
 }
 
 /// Sends a short line at once, or not at all.
-fn tell(connection: &Connection, notice: &Notice) -> bool {
+fn send_notice(connection: &Connection, notice: &Notice) -> bool {
     let Ok(mut line) = serde_json::to_vec(notice) else { return false };
     line.push(b'\n');
     matches!(connection.writer.try_write(&line), Ok(bytes) if bytes == line.len())

@@ -15,8 +15,8 @@ pub struct Merged {
     pub conflicts: Vec<Conflict>,
 }
 
-pub fn read(said: &[u8]) -> Merged {
-    let mut parts = said.split(|byte| *byte == 0);
+pub fn read(output: &[u8]) -> Merged {
+    let mut parts = output.split(|byte| *byte == 0);
     let tree = String::from_utf8_lossy(parts.next().unwrap_or_default()).trim().to_owned();
     let mut stages: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();
     for entry in parts.by_ref().take_while(|part| !part.is_empty()) {
@@ -25,10 +25,10 @@ pub fn read(said: &[u8]) -> Merged {
         let stage = entry[..tab].last().copied().unwrap_or_default();
         stages.entry(&entry[tab + 1..]).or_default().push(stage);
     }
-    let said = messages(parts);
+    let notes = messages(parts);
     let conflicts = stages.iter().take(CONFLICTS_MAX).map(|(path, stages)| {
         let named =
-            |word: &str| said.iter().find(|named| named.kind.contains(word) && named.paths.first() == Some(path));
+            |word: &str| notes.iter().find(|named| named.kind.contains(word) && named.paths.first() == Some(path));
         // Git moves the file out of the way of a folder, to a name that is in no tree.
         let (path, kind) = match (named("file/directory"), named("binary")) {
             (Some(named), _) => (named.paths.get(1).unwrap_or(path), ConflictKind::Folder),
@@ -75,12 +75,12 @@ mod tests {
 
     #[test]
     fn each_conflict_has_its_own_reason_and_the_name_that_the_user_knows() {
-        let said = b"tree\n\x00100644 aa 1\tboth\x00100644 aa 2\tboth\x00100644 aa 3\tboth\x00\
+        let output = b"tree\n\x00100644 aa 1\tboth\x00100644 aa 2\tboth\x00100644 aa 3\tboth\x00\
                      100644 aa 1\tgone\x00100644 aa 3\tgone\x00100644 aa 3\tdd~ff\x00\
                      100644 aa 1\tp.png\x00100644 aa 2\tp.png\x00100644 aa 3\tp.png\x00\x00\
                      1\0both\0CONFLICT (contents)\0words\n\x002\0dd~ff\0dd\0CONFLICT (file/directory)\0words\n\0\
                      1\0p.png\0CONFLICT (binary)\0words\n\0";
-        let merged = read(said);
+        let merged = read(output);
         let found: Vec<(&str, ConflictKind)> =
             merged.conflicts.iter().map(|conflict| (conflict.path.as_str(), conflict.kind)).collect();
         assert_eq!(merged.tree, "tree");

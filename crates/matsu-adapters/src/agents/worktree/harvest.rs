@@ -171,8 +171,8 @@ impl Harvester<'_> {
 }
 
 fn words(done: &Done) -> String {
-    let said = matsu_core::job::end::clip(done.stderr.trim(), 1_000);
-    if said.is_empty() { format!("git exited with code {:?} and printed no error", done.code) } else { said }
+    let error = matsu_core::job::end::clip(done.stderr.trim(), 1_000);
+    if error.is_empty() { format!("git exited with code {:?} and printed no error", done.code) } else { error }
 }
 
 /// Repositories inside the tree that are not as in the base, what puts the index back to the base there, and what is
@@ -247,17 +247,17 @@ mod tests {
     fn repositories_inside_the_tree_are_put_back_to_what_the_base_has() {
         let (one, two) = ("1".repeat(40), "2".repeat(40));
         let note = Note { base: "0".repeat(40), ..Note::for_tests() };
-        let said = format!(
+        let output = format!(
             "160000 {one} 0\tsame\x00160000 {two} 0\tmoved\x00160000 {two} 0\tnew\nline\0\0\
              160000 commit {one}\tsame\x00160000 commit {one}\tmoved\x00160000 commit {one}\tgone\0\0target/\0"
         );
-        let (left_out, restore, ignored) = read_names(said.as_bytes(), &note, Path::new("/none"));
+        let (left_out, restore, ignored) = read_names(output.as_bytes(), &note, Path::new("/none"));
         assert_eq!(left_out, ["moved", "new\u{fffd}line", "gone"]);
         let restore = String::from_utf8(restore).unwrap();
         let zero = "0".repeat(40);
         assert_eq!(restore, format!("160000 {one} 0\tmoved\x000 {zero} 0\tnew\nline\x00160000 {one} 0\tgone\0"));
         assert_eq!(ignored, ["target/"]);
         let before = Note { ignored_before: vec!["target/".to_owned()], ..note };
-        assert!(read_names(said.as_bytes(), &before, Path::new("/none")).2.is_empty(), "it was there before the run");
+        assert!(read_names(output.as_bytes(), &before, Path::new("/none")).2.is_empty(), "it was there before the run");
     }
 }

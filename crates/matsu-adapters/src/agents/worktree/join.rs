@@ -95,10 +95,10 @@ impl Git {
         }
         let view = View { read: note.lenders(), write: vec![tree.to_owned()] };
         let done = confined(cell, sh(JOIN, env, tree, 100_000, None), view).await?;
-        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        let output = String::from_utf8_lossy(&done.stdout).into_owned();
         match done.code {
-            Some(0) if note.format.is_object(&said) => Ok(Some(said)),
-            Some(3) => Err(conflict(&here, &said)),
+            Some(0) if note.format.is_object(&output) => Ok(Some(output)),
+            Some(3) => Err(conflict(&here, &output)),
             _ => Err(format!(
                 "the changes of the tasks that this one depends on cannot be put together: {}",
                 words(&done)
@@ -108,8 +108,8 @@ impl Git {
 }
 
 /// The head, the tree with the conflict, and the files.
-fn conflict(all: &[&Changes], said: &str) -> String {
-    let mut lines = said.lines();
+fn conflict(all: &[&Changes], output: &str) -> String {
+    let mut lines = output.lines();
     let head = lines.next().unwrap_or_default();
     let branch = all.iter().find(|changes| changes.head == head).map_or(head, |changes| changes.branch.as_str());
     let files: Vec<&str> = lines.skip(1).filter(|line| !line.is_empty()).take(NAMES_MAX).collect();

@@ -60,8 +60,8 @@ pub(super) async fn left(asked: &impl Asks, old: &[&str], new: &str) -> Result<V
     let wanted: Vec<Vec<u8>> =
         names.iter().flat_map(|name| trees.iter().map(|tree| [tree.as_bytes(), b":", name].concat())).collect();
     let input = wanted.iter().flat_map(|name| name.iter().copied().chain([0])).collect();
-    let said = asked.bytes(asked.call(&["cat-file", "--batch", "-z"]).stdin(Input::Bytes(input))).await?;
-    let texts = objects(&said, &wanted).ok_or("git cat-file printed something else than objects")?;
+    let output = asked.bytes(asked.call(&["cat-file", "--batch", "-z"]).stdin(Input::Bytes(input))).await?;
+    let texts = objects(&output, &wanted).ok_or("git cat-file printed something else than objects")?;
     let is_left = |texts: &&[Option<&[u8]>]| {
         let had: HashSet<&[u8]> = texts[1..].iter().flatten().flat_map(|text| markers(text)).collect();
         texts[0].is_some_and(|text| markers(text).any(|line| !had.contains(line)))
@@ -79,20 +79,20 @@ fn markers(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// What `git cat-file --batch` printed for these names; `None` inside for one that is not there.
-fn objects<'b>(mut said: &'b [u8], wanted: &[Vec<u8>]) -> Option<Vec<Option<&'b [u8]>>> {
+fn objects<'b>(mut output: &'b [u8], wanted: &[Vec<u8>]) -> Option<Vec<Option<&'b [u8]>>> {
     let mut found = Vec::with_capacity(wanted.len());
     for name in wanted {
-        if let Some(rest) = said.strip_prefix(name.as_slice()).and_then(|rest| rest.strip_prefix(b" missing\n")) {
+        if let Some(rest) = output.strip_prefix(name.as_slice()).and_then(|rest| rest.strip_prefix(b" missing\n")) {
             found.push(None);
-            said = rest;
+            output = rest;
             continue;
         }
-        let end = said.iter().position(|byte| *byte == b'\n')?;
-        let head = std::str::from_utf8(&said[..end]).ok()?;
+        let end = output.iter().position(|byte| *byte == b'\n')?;
+        let head = std::str::from_utf8(&output[..end]).ok()?;
         let size: usize = head.rsplit(' ').next()?.parse().ok()?;
-        let text = said.get(end + 1..end + 1 + size)?;
+        let text = output.get(end + 1..end + 1 + size)?;
         found.push(head.contains(" blob ").then_some(text));
-        said = said.get(end + 1 + size + 1..)?;
+        output = output.get(end + 1 + size + 1..)?;
     }
     Some(found)
 }
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn objects_are_read_as_git_prints_them_and_missing_ones_too() {
         let wanted = [b"x:a\nb".to_vec(), b"y:a\nb".to_vec(), b"z:d".to_vec()];
-        let said = b"x:a\nb missing\nabc blob 4\n1\n2\n\nabc tree 0\n\n";
+        let output = b"x:a\nb missing\nabc blob 4\n1\n2\n\nabc tree 0\n\n";
         let expected: Vec<Option<&[u8]>> = vec![None, Some(b"1\n2\n"), None];
-        assert_eq!(objects(said, &wanted), Some(expected));
+        assert_eq!(objects(output, &wanted), Some(expected));
         assert_eq!(objects(b"nonsense", &wanted), None);
     }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::super::confined::{Cell, Done, View, Work, confined};
 use super::super::git::{Call, GIT_MAX, Git, SCRATCH, Skeleton, Whose, copy_index};
-use super::super::git_paths;
 use super::super::runs_folder::{make_private, write_private};
 use super::super::shim::order::Stdin;
 use super::accept::{Expected, Quarantine};
+use super::begun::{caller_of, from_caller, from_source};
 use super::join::Conflicts;
 use super::source::{Source, with_flags};
 use super::{BundleLimits, Note, RESULT, Worktree, index_of, name, read_note, save_note};
@@ -409,19 +409,6 @@ pub(super) fn sh<'a>(
     Work { program, args, env, directory, stdin, within: GIT_MAX, bytes_max, into }
 }
 
-/// The run in whose tree this directory lies, if any. Only what was noted outside the tree counts.
-fn caller_of(data_dir: &Path, directory: &Path) -> Result<Option<(PathBuf, Note)>, String> {
-    let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_owned());
-    let Ok(inside) = directory.strip_prefix(&data_dir) else { return Ok(None) };
-    let mut parts = inside.components();
-    let tree = match (parts.next(), parts.next()) {
-        (Some(folder), Some(tree)) if folder.as_os_str() == "worktrees" => data_dir.join("worktrees").join(tree),
-        _ => return Err("the directory lies in Matsu's own folder".to_owned()),
-    };
-    let note = read_note(&tree).ok_or("the run whose tree this is has ended")?;
-    Ok(Some((tree, note)))
-}
-
 /// The wished directory must be in the tree; one that is not committed is made, empty.
 pub(super) fn enter(tree: &Path, inside: &Path) -> Result<(), String> {
     let directory = tree.join(inside);
@@ -435,78 +422,4 @@ pub(super) fn enter(tree: &Path, inside: &Path) -> Result<(), String> {
 fn exactly(name: &str) -> String {
     let escaped = name.chars().flat_map(|c| r"\*?[]! ".contains(c).then_some('\\').into_iter().chain([c]));
     std::iter::once('/').chain(escaped).collect()
-}
-
-fn refs_of(wish: &OpenWish<'_>) -> String {
-    format!("refs/matsu/{}", name::reference_part(wish.task.unwrap_or(wish.job)))
-}
-
-impl Note {
-    /// What is this run's own, whatever its tree comes from.
-    fn begun(self, source: &Source, inside: PathBuf, wish: &OpenWish<'_>) -> Self {
-        Self {
-            job: wish.job.to_owned(),
-            earlier: None,
-            branch: name::branch(wish.message, wish.job),
-            longer_branch: name::longer_branch(wish.message, wish.job),
-            refs: refs_of(wish),
-            uncommitted: source.uncommitted,
-            inside,
-            ..self
-        }
-    }
-}
-
-fn from_source(source: &Source, inside: PathBuf, wish: &OpenWish<'_>) -> Result<Note, String> {
-    let around = [source.top.as_path(), source.common.parent().unwrap_or(&source.common)];
-    let lends = git_paths::own_lenders(&source.objects, &around, wish.confiner.layout())?;
-    Ok(Note {
-        lends,
-        repository: source.top.clone(),
-        common: source.common.clone(),
-        objects: source.objects.clone(),
-        format: source.format,
-        base: source.head.clone().unwrap_or_default(),
-        known: source.head.clone(),
-        shallow: source.shallow.clone(),
-        settings: source.settings.clone(),
-        excludes: source.excludes.clone(),
-        ..Note::default()
-    }
-    .begun(source, inside, wish))
-}
-
-/// Everything about the user's repository comes from what was noted for the calling run; of what its tree says only the
-/// commit is used, and that is checked.
-fn from_caller(
-    theirs: &Note,
-    tree: &Path,
-    source: &Source,
-    inside: PathBuf,
-    wish: &OpenWish<'_>,
-) -> Result<Note, String> {
-    let head = source.head.clone().ok_or("the tree of the calling run has no commit")?;
-    if !theirs.format.is_object(&head) {
-        return Err("the tree of the calling run names its objects in another way than its repository".to_owned());
-    }
-    Ok(Note { base: head, caller: Some(tree.to_owned()), ..theirs.clone() }.begun(source, inside, wish))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_in_matsus_own_folder_is_the_tree_of_a_noted_run_or_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().canonicalize().unwrap();
-        std::fs::create_dir_all(data.join("worktrees/job_1/src")).unwrap();
-        assert!(caller_of(&data, Path::new("/elsewhere")).unwrap().is_none());
-        assert!(caller_of(&data, &data.join("worktrees/job_1/src")).is_err(), "nothing is noted");
-        assert!(caller_of(&data, &data.join("runs/x")).is_err() && caller_of(&data, &data).is_err());
-        save_note(&data.join("worktrees/job_1"), &Note::for_tests()).unwrap();
-        let (tree, note) = caller_of(&data, &data.join("worktrees/job_1/src")).unwrap().unwrap();
-        assert_eq!((tree, note.refs.as_str()), (data.join("worktrees/job_1"), "refs/matsu/t"));
-        assert!(!git_paths::is_inside_git(&data.join("worktrees/job_1")));
-    }
 }

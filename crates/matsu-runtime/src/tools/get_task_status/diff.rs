@@ -7,7 +7,8 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
 
-use crate::agents::{Agents, FilePatch, files_of};
+use crate::agents::Agents;
+use crate::repos::{FilePatch, files_of};
 use crate::tool::{ToolContext, ToolError};
 
 /// Files that one reply lists.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use matsu_core::clock::Clock;
 use matsu_core::ports::provider::{Danger, ToolSpec};
 use matsu_core::ports::tool_source::{ToolAnswer, ToolReply};
-use matsu_runtime::agentic_loop::{Approver, ByDanger, Decision, LoopOptions, PendingCall, Policy, StopReason};
+use matsu_runtime::models::agentic_loop::{Approver, ByDanger, Decision, LoopOptions, PendingCall, Policy, StopReason};
 use matsu_testkit::fake_model::{FakeModel, Turn};
 use matsu_testkit::fake_tools::FakeTools;
 use serde_json::json;

@@ -10,7 +10,7 @@ use matsu_core::history::Item;
 use matsu_core::limits::TOOL_OUTPUT_BYTES_MAX;
 use matsu_core::ports::provider::Danger;
 use matsu_core::ports::tool_source::{ToolAnswer, ToolReply};
-use matsu_runtime::agentic_loop::{Event, StopReason};
+use matsu_runtime::models::agentic_loop::{Event, StopReason};
 use matsu_testkit::fake_model::{FakeModel, Turn};
 use matsu_testkit::fake_tools::FakeTools;
 use serde_json::json;

@@ -7,7 +7,7 @@ use matsu_core::clock::Clock;
 use matsu_core::history::Role;
 use matsu_core::ports::provider::Danger;
 use matsu_core::ports::tool_source::{ToolAnswer, ToolReply};
-use matsu_runtime::agentic_loop::{LoopOptions, StopReason};
+use matsu_runtime::models::agentic_loop::{LoopOptions, StopReason};
 use matsu_testkit::fake_model::{FakeModel, Turn};
 use matsu_testkit::fake_tools::FakeTools;
 use serde_json::json;

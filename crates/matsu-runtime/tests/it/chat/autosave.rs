@@ -5,7 +5,7 @@ use std::time::Duration;
 use matsu_core::history::Entry;
 use matsu_core::ports::store::ReadDrafts;
 use matsu_core::ports::tool_source::ToolAnswer;
-use matsu_runtime::agentic_loop::{Event, LoopOptions};
+use matsu_runtime::models::agentic_loop::{Event, LoopOptions};
 use matsu_testkit::fake_model::{FakeModel, Turn};
 use matsu_testkit::fake_tools::FakeTools;
 use serde_json::json;

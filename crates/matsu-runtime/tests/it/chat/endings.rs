@@ -8,7 +8,7 @@ use matsu_core::clock::Clock;
 use matsu_core::history::{Entry, Item, Role, validate};
 use matsu_core::ports::provider::{Danger, ProviderFault};
 use matsu_core::ports::tool_source::ToolAnswer;
-use matsu_runtime::agentic_loop::{
+use matsu_runtime::models::agentic_loop::{
     AgenticLoopResult, Event, LoopOptions, Spending, StopReason, execute_with_tools, execute_with_tools_blocking,
 };
 use matsu_testkit::fake_model::{FakeModel, Turn};

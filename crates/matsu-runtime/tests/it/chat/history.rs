@@ -5,7 +5,7 @@ use matsu_core::history::{Entry, parse};
 use matsu_core::ports::provider::ModelLimits;
 use matsu_core::ports::store::{ListTranscripts, ReadTranscript};
 use matsu_core::principal::Principal;
-use matsu_runtime::chat::{ChatError, OpenChats, export};
+use matsu_runtime::models::chat::{ChatError, OpenChats, export};
 use matsu_testkit::fake_model::{FakeModel, Turn};
 use serde_json::json;
 

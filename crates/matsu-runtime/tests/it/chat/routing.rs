@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matsu_core::history::Entry;
 use matsu_core::ports::provider::ProviderFault;
-use matsu_runtime::chat::ChatError;
+use matsu_runtime::models::chat::ChatError;
 use matsu_testkit::fake_model::{FakeModel, Turn};
 
 use super::{line, open_chat, open_chats, plain, say, spoken};

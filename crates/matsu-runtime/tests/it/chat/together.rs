@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use matsu_core::history::{Item, validate};
 use matsu_core::ports::tool_source::ToolAnswer;
 use matsu_core::transcript::ChatPlace;
-use matsu_runtime::agentic_loop::{Event, LoopOptions};
+use matsu_runtime::models::agentic_loop::{Event, LoopOptions};
 use matsu_testkit::fake_model::{FakeModel, Turn};
 use matsu_testkit::fake_tools::FakeTools;
 use serde_json::json;

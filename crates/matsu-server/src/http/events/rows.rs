@@ -11,8 +11,8 @@ use matsu_core::ports::store::{JobFilter, StoreError, TaskLookup};
 use matsu_core::principal::Principal;
 use matsu_core::task::Task;
 use matsu_runtime::chats::Chats;
-use matsu_runtime::queue::Queue;
 use matsu_runtime::tasks::Tasks;
+use matsu_runtime::tasks::queue::Queue;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

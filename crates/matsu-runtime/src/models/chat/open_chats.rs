@@ -1,0 +1,304 @@
+//! Open chats: one stored chat each, with the models that may answer in it.
+
+use std::sync::Arc;
+
+use matsu_core::clock::Clock;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::history::{Entry, Item, Role, rename_taken_ids};
+use matsu_core::id::{ChatId, RunId};
+use matsu_core::ports::provider::Provider;
+use matsu_core::ports::store::{
+    AppendEntries, AppendTranscript, Change, Describe, DescribeTranscript, OpenTranscript, ReadDrafts, ReadEntries,
+    ReadTranscript, Store, StoreError,
+};
+use matsu_core::principal::Principal;
+use matsu_core::transcript::{ChatPlace, NewTranscript, Transcript, check_name};
+
+use super::answering::{Answered, Answering, EventSink};
+use super::mentions::{self, Addressed, UnknownMention};
+use super::roster::Roster;
+use crate::models::agentic_loop::LoopOptions;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ChatError {
+    #[error(transparent)]
+    Unknown(#[from] UnknownMention),
+    #[error("there is no model {0}; see providers in the configuration")]
+    NoModel(String),
+    #[error(
+        "no model is configured; set GEMINI_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY, or add a [providers.NAME] section"
+    )]
+    NoModels,
+    #[error(transparent)]
+    Unasked(#[from] super::live::Unasked),
+    #[error(transparent)]
+    Name(#[from] matsu_core::transcript::BadName),
+    #[error("say something")]
+    Blank,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ChatError {
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Unasked(_) => ErrorCode::ResourceNotFound,
+            Self::Unknown(_) | Self::NoModel(_) | Self::NoModels | Self::Name(_) | Self::Blank => {
+                ErrorCode::InvalidParams
+            }
+        }
+    }
+}
+
+/// Everything that opening a chat needs.
+#[derive(Clone)]
+pub struct OpenChats {
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    pub roster: Roster,
+}
+
+impl OpenChats {
+    /// A new chat. With no models named, all of them may answer.
+    ///
+    /// # Errors
+    /// A name that no model has; the store.
+    pub async fn open(&self, owner: &Principal, models: &[String], place: ChatPlace) -> Result<OpenChat, ChatError> {
+        self.open_for(owner, models, place, None).await
+    }
+
+    /// The same by a run, which is stored with the chat.
+    ///
+    /// # Errors
+    /// A name that no model has; the store.
+    pub async fn open_for(
+        &self,
+        owner: &Principal,
+        models: &[String],
+        place: ChatPlace,
+        run_id: Option<RunId>,
+    ) -> Result<OpenChat, ChatError> {
+        if let Some(unknown) = models.iter().find(|name| self.roster.get(name).is_none()) {
+            return Err(ChatError::NoModel(unknown.clone()));
+        }
+        let roster = self.roster.only(models);
+        let now = self.clock.now();
+        let new = NewTranscript {
+            chat_id: ChatId::mint(now),
+            owner: owner.clone(),
+            models: roster.names().into_iter().map(str::to_owned).collect(),
+            place,
+            run_id,
+            created_at: now,
+        };
+        let transcript = self.store.run(OpenTranscript(new)).await?;
+        Ok(OpenChat { open_chats: self.clone(), roster, transcript })
+    }
+
+    /// A chat that exists. Answers that were cut off by a crash become part of it.
+    ///
+    /// # Errors
+    /// There is none, it belongs to another principal, or the store.
+    pub async fn enter(&self, owner: &Principal, id: &ChatId) -> Result<OpenChat, ChatError> {
+        let open_chat = self.look_into(owner, id).await?;
+        open_chat.recover().await?;
+        let transcript = self.store.run(ReadTranscript(id.clone())).await?;
+        Ok(OpenChat { transcript, ..open_chat })
+    }
+
+    /// The same without touching anything: answers may be under way.
+    ///
+    /// # Errors
+    /// There is none, it belongs to another principal, or the store.
+    pub async fn look_into(&self, owner: &Principal, id: &ChatId) -> Result<OpenChat, ChatError> {
+        let transcript = self.store.run(ReadTranscript(id.clone())).await?;
+        if transcript.owner != *owner {
+            return Err(StoreError::NotFound { what: "chat", id: id.to_string() }.into());
+        }
+        Ok(OpenChat { open_chats: self.clone(), roster: self.roster.only(&transcript.models), transcript })
+    }
+}
+
+/// A message that was posted, and the models it is for.
+#[derive(Clone, Debug)]
+pub struct Posted {
+    /// Its number in the chat.
+    pub seq: i64,
+    /// The models that answer, in order; none: it is a note.
+    pub speakers: Vec<String>,
+}
+
+pub struct OpenChat {
+    open_chats: OpenChats,
+    pub roster: Roster,
+    pub transcript: Transcript,
+}
+
+impl OpenChat {
+    #[must_use]
+    pub fn id(&self) -> &ChatId {
+        &self.transcript.chat_id
+    }
+
+    /// Stores a person's line, and finds the models it names. Nothing is stored if a mention is unknown.
+    ///
+    /// # Errors
+    /// An unknown mention, an empty text, the store.
+    pub async fn post(&self, text: &str) -> Result<Posted, ChatError> {
+        if text.trim().is_empty() {
+            return Err(ChatError::Blank);
+        }
+        let speakers = match mentions::read(text, &self.roster.names(), self.roster.default())? {
+            Addressed::Models(names) => names,
+            Addressed::Note => Vec::new(),
+        };
+        let seq = self.append(vec![Entry::user(text, self.open_chats.clock.now())], None).await?;
+        Ok(Posted { seq, speakers })
+    }
+
+    /// The same for models that are named beside the text, whatever the text begins with; for none: a note.
+    ///
+    /// # Errors
+    /// An unknown name, an empty line, the store.
+    pub async fn post_to(&self, text: &str, names: &[String]) -> Result<Posted, ChatError> {
+        if text.trim().is_empty() {
+            return Err(ChatError::Blank);
+        }
+        if let Some(unknown) = names.iter().find(|name| self.roster.get(name).is_none()) {
+            return Err(ChatError::NoModel(unknown.clone()));
+        }
+        let speakers = self.roster.names().into_iter().filter(|known| names.iter().any(|name| name == known));
+        let speakers: Vec<String> = speakers.map(str::to_owned).collect();
+        let seq = self.append(vec![Entry::user(text, self.open_chats.clock.now())], None).await?;
+        Ok(Posted { seq, speakers })
+    }
+
+    /// Lets the addressed models answer. Each sees the chat as it was when the person's message was stored.
+    ///
+    /// # Errors
+    /// The store. What a model or a tool does wrong is part of its answer.
+    pub async fn answer(
+        &self,
+        posted: &Posted,
+        options: LoopOptions,
+        tell: EventSink<'_>,
+    ) -> Result<Vec<Answered>, ChatError> {
+        let speakers: Vec<Arc<dyn Provider>> =
+            posted.speakers.iter().filter_map(|name| self.roster.get(name).cloned()).collect();
+        let snapshot = self.snapshot(posted.seq).await?;
+        let answering = Answering {
+            store: &self.open_chats.store,
+            clock: self.open_chats.clock,
+            chat_id: self.id(),
+            snapshot: &snapshot,
+            speakers,
+            options,
+        };
+        Ok(answering.run(tell).await)
+    }
+
+    /// The entries, oldest first.
+    ///
+    /// # Errors
+    /// The store.
+    pub async fn entries(&self) -> Result<Vec<Entry>, ChatError> {
+        let stored =
+            self.open_chats.store.run(ReadEntries { id: self.id().clone(), after_seq: 0, rows_max: u32::MAX }).await?;
+        Ok(stored.into_iter().map(|stored| stored.entry).collect())
+    }
+
+    async fn snapshot(&self, upto_seq: i64) -> Result<Vec<Entry>, ChatError> {
+        let prompt = self.transcript.system_prompt.as_ref();
+        let prompt = prompt.map(|text| Entry::system(text.as_str(), self.transcript.created_at));
+        let stored =
+            self.open_chats.store.run(ReadEntries { id: self.id().clone(), after_seq: 0, rows_max: u32::MAX }).await?;
+        let said = stored.into_iter().filter(|stored| stored.seq <= upto_seq).map(|stored| stored.entry);
+        Ok(prompt.into_iter().chain(said).collect())
+    }
+
+    async fn append(&self, entries: Vec<Entry>, finishes: Option<String>) -> Result<i64, StoreError> {
+        let now = self.open_chats.clock.now();
+        let chat_id = self.id().clone();
+        self.open_chats.store.run(AppendTranscript(AppendEntries { chat_id, entries, finishes, now })).await
+    }
+
+    /// Puts what others wrote into the chat: a file that was exported before, for instance.
+    ///
+    /// # Errors
+    /// The store.
+    pub async fn import(&self, entries: Vec<Entry>) -> Result<(), ChatError> {
+        self.append(entries, None).await?;
+        Ok(())
+    }
+
+    /// Unfinished answers are kept as far as they came.
+    async fn recover(&self) -> Result<(), ChatError> {
+        for draft in self.open_chats.store.run(ReadDrafts(self.id().clone())).await? {
+            let before = self.entries().await?;
+            let mut entries = rename_taken_ids(draft.entries, &before, self.open_chats.clock.now());
+            mark_cut_off(&mut entries);
+            self.append(entries, Some(draft.model)).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the chat as it is now under a name: a copy, which later lines do not change.
+    ///
+    /// # Errors
+    /// Not a name, taken by another chat, or the store.
+    pub async fn save_as(&self, name: &str, replace: bool) -> Result<(), ChatError> {
+        check_name(name)?;
+        let (owner, models) = (&self.transcript.owner, &self.transcript.models);
+        let mut copy = self.open_chats.open(owner, models, self.transcript.place).await?;
+        copy.name(name, replace).await?;
+        copy.set_system_prompt(self.transcript.system_prompt.clone()).await?;
+        copy.import(self.entries().await?).await?;
+        copy.end().await
+    }
+
+    /// # Errors
+    /// Not a name, taken by another chat, or the store.
+    pub async fn name(&mut self, name: &str, replace: bool) -> Result<(), ChatError> {
+        let name = check_name(name)?;
+        let change = if replace { Change::TakeName(name) } else { Change::Name(name) };
+        self.transcript = self.change(change).await?;
+        Ok(())
+    }
+
+    /// # Errors
+    /// The store.
+    pub async fn set_system_prompt(&mut self, prompt: Option<String>) -> Result<(), ChatError> {
+        self.transcript = self.change(Change::SystemPrompt(prompt)).await?;
+        Ok(())
+    }
+
+    /// # Errors
+    /// The store.
+    pub async fn end(&mut self) -> Result<(), ChatError> {
+        self.transcript = self.change(Change::Ended).await?;
+        Ok(())
+    }
+
+    /// # Errors
+    /// The store.
+    pub async fn reopen(&mut self) -> Result<(), ChatError> {
+        self.transcript = self.change(Change::Reopened).await?;
+        Ok(())
+    }
+
+    async fn change(&self, change: Change) -> Result<Transcript, StoreError> {
+        let (chat_id, now) = (self.id().clone(), self.open_chats.clock.now());
+        self.open_chats.store.run(DescribeTranscript(Describe { chat_id, change, now })).await
+    }
+}
+
+/// Says at the end of an answer that its rest is missing, to people and to the model that goes on with it.
+fn mark_cut_off(entries: &mut [Entry]) {
+    let last = entries.last_mut().filter(|entry| entry.role == Role::Assistant);
+    // Behind the call of a tool comes its result and nothing else.
+    if let Some(Item::Text { text, .. }) = last.and_then(|entry| entry.content.last_mut()) {
+        text.push_str("\n[cut off here: the server ended before the answer was complete]");
+    }
+}

@@ -1,0 +1,4 @@
+//! Users and tokens.
+
+pub mod tokens;
+pub mod users;

@@ -1,0 +1,3 @@
+//! Chats with models.
+
+pub mod transcripts;

@@ -1,0 +1,4 @@
+//! What runs leave in repositories: kept work, and what a person decided about it.
+
+pub mod kept_work;
+pub mod review;
