@@ -7,6 +7,7 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::run::Answer;
 
 use crate::agents::Agents;
+use crate::tasks::Tasks;
 use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct AnswerQuestion;
@@ -50,7 +51,12 @@ impl Tool for AnswerQuestion {
         let (task, job) = (TaskId::from_text(input.task_id), JobId::from_text(input.job_id));
         let given = Answer { id: input.question_id, option: input.option, text: input.text };
         Agents::of(&cx.runtime).answer(&cx.principal, &task, Some(&job), &given).await?;
-        let message = "Answered. Wait for the result with get_task_status.";
+        let has_ended = Tasks::of(&cx.runtime).read(&cx.principal, &task).await?.status.is_terminal();
+        let message = if has_ended {
+            "It was answered so before, and the task has ended. Read its result with get_task_status."
+        } else {
+            "Answered. Wait for the result with get_task_status."
+        };
         Ok(ToolReply::Done(Output { task_id: task.to_string(), message }))
     }
 }

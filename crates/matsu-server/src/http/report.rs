@@ -2,7 +2,9 @@
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
+use matsu_core::id::TaskId;
 use matsu_core::research::report::{Report, bibliography, html, markdown};
+use matsu_runtime::tasks::Tasks;
 use matsu_runtime::tool::ToolError;
 use matsu_runtime::tools::research_report;
 use schemars::JsonSchema;
@@ -55,7 +57,10 @@ async fn read(
     Path(id): Path<String>,
     Query(query): Query<ReportQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let report = research_report::read(&context(&app, caller, Peer::default()), &id).await.map_err(problem)?;
+    let cx = context(&app, caller, Peer::default());
+    let report = research_report::read(&cx, &id).await.map_err(problem)?;
+    let task = Tasks::of(app.runtime()).read(&cx.principal, &TaskId::from_text(&id)).await?;
+    Tasks::of(app.runtime()).note_read(&cx.principal, &[&task]).await;
     let (ending, media_type, text) = match query.format.unwrap_or_default() {
         Format::Json => return Ok(Json(json!({ "task_id": id, "report": report }))),
         Format::Markdown => ("md", "text/markdown", markdown::markdown(&report)),

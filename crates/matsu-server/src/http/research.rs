@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::ports::store::Removal;
 use matsu_runtime::research::Research;
+use matsu_runtime::tool::folders::project_of;
 use matsu_runtime::tool::{ToolContext, Workplace};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -69,7 +70,9 @@ pub async fn create(app: &App, caller: Caller, mut wish: Map<String, Value>) -> 
     let Ok(roots) = serde_json::from_value::<Option<Vec<PathBuf>>>(folders) else {
         return Err(Problem::invalid("folders must be a list of paths"));
     };
-    let workplace = Workplace { roots: roots.unwrap_or_default(), ..Workplace::default() };
+    let roots = roots.unwrap_or_default();
+    let project = roots.first().map(|folder| project_of(folder));
+    let workplace = Workplace { roots, project, ..Workplace::default() };
     let cx = context(app, caller, Peer { workplace, ..Peer::default() });
     let cx = ToolContext { ends_when_done: true, ..cx };
     answer(&cx, "create_task", Value::Object(wish)).await

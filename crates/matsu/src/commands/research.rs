@@ -71,6 +71,8 @@ pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
     }
     if cx.json {
         print_json(&json!({ "task_id": task, "status": status, "claims": claims }));
+        // Its jobs are read with it, so that it is no news any more.
+        client.get(&format!("/api/v1/tasks/{}/jobs?limit=1", segment(&task))).await?;
     } else {
         let warnings = status["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
         warnings.for_each(|warning| tell!("{}", warning.trim_start_matches("[warning] ")));

@@ -50,7 +50,7 @@ pub async fn run(cx: &Context, global: &Global, args: Status) -> Result<ExitCode
         followed.say_what_goes_on(&client, &args.task);
         return Ok(ExitCode::from(ending::NOT_ENDED));
     }
-    let task = client.get(&path).await?;
+    let task = ending::over_daemons(async || client.get(&path).await).await?;
     let status = field(&task, "status");
     if !cx.json {
         followed.say_what_goes_on(&client, &args.task);

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
+use matsu_core::limits::WEBHOOK_GAP_MIN;
 use serde_json::{Map, Value, json};
 
 use super::{Context, field, print_json, print_table};
@@ -195,7 +196,11 @@ async fn history(cx: &Context, client: &Client, path: &str) -> Result<()> {
         return Ok(());
     }
     let row = |delivery: &Value| {
-        ["received_at", "key", "state", "task_id", "note"].map(|name| field(delivery, name)).to_vec()
+        let mut row = ["received_at", "key", "state", "task_id", "note"].map(|name| field(delivery, name)).to_vec();
+        if delivery["state"] == "waiting" && row[4].is_empty() {
+            row[4] = format!("one starts every {} s at most", WEBHOOK_GAP_MIN.as_secs());
+        }
+        row
     };
     let rows: Vec<Vec<String>> = page["items"].as_array().into_iter().flatten().map(row).collect();
     print_table(&["TIME", "DELIVERY", "STATE", "TASK", "NOTE"], &rows);

@@ -2,18 +2,36 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use console::style;
+use matsu_core::clock::Clock;
 use serde_json::{Value, json};
 
 use super::plain_text::{PlainText, plain};
 use super::{checks, next_step, question};
-use crate::client::{Client, field, segment};
+use crate::client::{Client, DaemonGone, field, segment};
+
+/// Within this time another daemon takes the place of one that was killed.
+const NEXT_DAEMON_MAX: Duration = Duration::from_secs(15);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// The whole report of a task, as `get_task_status` has it. Reading it marks the result as read.
 pub async fn report(client: &Client, task: &str) -> Result<Value> {
-    client.post("/api/v1/tools/get_task_status", json!({ "task_id": task })).await
+    over_daemons(async || client.post("/api/v1/tools/get_task_status", json!({ "task_id": task })).await).await
+}
+
+/// Asks again if the daemon ends just now: the next one answers the same.
+pub async fn over_daemons<T>(ask: impl AsyncFn() -> Result<T>) -> Result<T> {
+    let clock = Clock::system();
+    let deadline = clock.instant() + NEXT_DAEMON_MAX;
+    loop {
+        match ask().await {
+            Err(error) if error.is::<DaemonGone>() && clock.instant() < deadline => clock.sleep(LOOK_EVERY).await,
+            answer => return answer,
+        }
+    }
 }
 
 /// The exit code of a command that waited for a task.

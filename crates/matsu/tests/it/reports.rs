@@ -120,6 +120,22 @@ fn a_report_says_what_was_not_found_and_what_was_skipped() {
 }
 
 #[test]
+fn a_research_that_was_printed_is_read_and_belongs_to_its_folder() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
+    home.run(&["research", QUESTION, "--dir", &folder, "--engine", "local"]).good();
+    home.run_json(&["research", QUESTION, "--dir", &folder, "--engine", "local"]);
+    let listed = home.run_json(&["tasks"]);
+    let tasks = listed["items"].as_array().unwrap();
+    assert_eq!(tasks.len(), 2, "{listed}");
+    let folder = std::fs::canonicalize(&folder).unwrap();
+    for task in tasks {
+        assert_eq!(task["unread"], false, "{task}");
+        assert_eq!(task["started_in"], folder.to_str().unwrap(), "{task}");
+    }
+}
+
+#[test]
 fn a_rejected_claim_takes_its_sentence_out_of_the_report() {
     let home = Home::new(Backend::Sqlite);
     let task = ask(&home);

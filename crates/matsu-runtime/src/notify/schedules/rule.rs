@@ -75,13 +75,18 @@ pub fn newest(rule: &Rule, first: Timestamp, now: Timestamp) -> Result<Timestamp
 }
 
 fn cron(expression: &str) -> Result<Cron, String> {
-    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    parser.parse(expression).map_err(|error| {
+    let unread = |why: String| {
         format!(
-            "the cron expression {expression:?} cannot be read: {error} Expected are five fields, minute hour day month \
-             weekday, such as \"0 7 * * 1-5\""
+            "the cron expression {expression:?} {why} Expected are five fields, minute hour day month weekday, such as \
+             \"0 7 * * 1-5\""
         )
-    })
+    };
+    let fields = expression.split_whitespace().count();
+    if fields != 5 && !expression.starts_with('@') {
+        return Err(unread(format!("has {fields} fields.")));
+    }
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    parser.parse(expression).map_err(|error| unread(format!("cannot be read: {error}")))
 }
 
 fn zone(name: &str) -> Result<TimeZone, String> {
@@ -182,9 +187,9 @@ mod tests {
         let now = at("2026-11-01T00:00:00Z");
         assert_eq!(next_after(&berlin("0 0 30 2 *"), now), Ok(None), "there is no 30 February");
         for (rule, expected) in [
-            (berlin("* * * * * *"), "five fields"),
+            (berlin("* * * * * *"), "has 6 fields. Expected are five fields"),
             (berlin("61 * * * *"), "five fields"),
-            (berlin(""), "five fields"),
+            (berlin(""), "has 0 fields. Expected are five fields"),
             (Rule::Every { seconds: 59 }, "too often"),
             (Rule::Cron { expression: "0 7 * * *".to_owned(), timezone: "Mars/Base".to_owned() }, "Europe/Berlin"),
         ] {
