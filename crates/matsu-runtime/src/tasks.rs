@@ -227,7 +227,7 @@ impl Tasks<'_> {
         }
     }
 
-    /// As [`Reader::read`], for callers that want to change it.
+    /// As [`Tasks::read`], for callers that want to change it.
     ///
     /// # Errors
     /// `NotYours` for a task that a session was only given to work on.
@@ -236,7 +236,7 @@ impl Tasks<'_> {
         if task.owner == *owner { Ok(task) } else { Err(TaskError::NotYours(id.clone())) }
     }
 
-    /// As [`Reader::read`], but answers for an expired task with what is left of it.
+    /// As [`Tasks::read`], but answers for an expired task with what is left of it.
     ///
     /// # Errors
     /// `NotFound` if there never was such a task, or it belongs to another principal.

@@ -149,7 +149,7 @@ impl<'a> Repos<'a> {
         }
     }
 
-    /// As [`Agents::apply_changes`]; changes that conflict go back to their agent, which resolves the conflicts in the
+    /// As [`Repos::apply_changes`]; changes that conflict go back to their agent, which resolves the conflicts in the
     /// same conversation, on the user's tree as it is now.
     ///
     /// # Errors
