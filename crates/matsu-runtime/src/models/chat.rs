@@ -8,11 +8,11 @@ pub mod export;
 pub mod live;
 pub mod mentions;
 mod of_run;
+mod open_answer;
 mod open_chats;
 mod own_tools;
 pub mod roster;
 pub mod shown;
-mod sketch;
 mod sources;
 mod standing;
 

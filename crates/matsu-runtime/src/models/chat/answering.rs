@@ -13,7 +13,7 @@ use matsu_core::ports::store::{AppendEntries, AppendTranscript, ReadEntries, Sav
 use matsu_core::transcript::Draft;
 use tokio::time::Instant;
 
-use super::sketch::Sketch;
+use super::open_answer::OpenAnswer;
 use crate::models::agentic_loop::{AgenticLoopResult, Event, LoopOptions, execute_with_tools};
 
 /// Is called with the name of a model and its event, as it happens.
@@ -40,7 +40,7 @@ pub struct Answering<'a> {
 
 struct ModelTurn {
     name: String,
-    sketch: Sketch,
+    open_answer: OpenAnswer,
     changed: bool,
     result: Option<Arc<AgenticLoopResult>>,
 }
@@ -54,7 +54,7 @@ impl Answering<'_> {
         }
         let turn = |speaker: &Arc<dyn Provider>| ModelTurn {
             name: speaker.name().to_owned(),
-            sketch: Sketch::new(speaker.name(), speaker.maker()),
+            open_answer: OpenAnswer::new(speaker.name(), speaker.maker()),
             changed: false,
             result: None,
         };
@@ -67,7 +67,7 @@ impl Answering<'_> {
                     Some((at, event)) => {
                         let Some(turn) = turns.get_mut(at) else { continue };
                         send(&turn.name, &event);
-                        turn.sketch.take(&event, self.clock.now());
+                        turn.open_answer.take(&event, self.clock.now());
                         turn.changed = true;
                         saving.wish();
                         if let Event::Done(result) = event {
@@ -86,7 +86,7 @@ impl Answering<'_> {
     async fn save_drafts(&self, turns: &mut [ModelTurn], saving: &mut Saving, send: EventSink<'_>) {
         for turn in turns.iter_mut().filter(|turn| turn.changed) {
             turn.changed = false;
-            let entries = turn.result.as_ref().map_or(turn.sketch.entries(), |result| &result.history_delta);
+            let entries = turn.result.as_ref().map_or(turn.open_answer.entries(), |result| &result.history_delta);
             let draft = Draft { model: turn.name.clone(), entries: entries.to_vec() };
             let saved = self.store.run(SaveDraft { id: self.chat_id.clone(), draft, now: self.clock.now() }).await;
             if let Err(error) = saved

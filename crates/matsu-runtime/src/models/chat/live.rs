@@ -31,9 +31,9 @@ pub use chat::Spoken;
 use taken::Taken;
 pub use view::View;
 
+use super::open_answer::OpenAnswer;
 use super::open_chats::{ChatError, OpenChat, OpenChats, Posted};
 use super::roster::Roster;
-use super::sketch::Sketch;
 use super::standing::StandingApprovals;
 use crate::models::agentic_loop::{Event, LoopLimits, LoopOptions, SpendingMax};
 
@@ -172,12 +172,13 @@ impl LiveChats {
             Some(names) => open_chat.post_to(text, names).await?,
             None => open_chat.post(text).await?,
         };
-        let sketches = posted.speakers.iter().filter_map(|name| open_chat.roster.get(name));
-        let sketches: Vec<Sketch> = sketches.map(|model| Sketch::new(model.name(), model.maker())).collect();
+        let open_answers = posted.speakers.iter().filter_map(|name| open_chat.roster.get(name));
+        let open_answers: Vec<OpenAnswer> =
+            open_answers.map(|model| OpenAnswer::new(model.name(), model.maker())).collect();
         let tools = self.inner.tools.for_chat(&open_chat.transcript);
         let place = open_chat.transcript.place;
         let options = self.with(id, |chat| {
-            chat.begin(posted.seq, sketches);
+            chat.begin(posted.seq, open_answers);
             // One account for all models that answer this line.
             let spending = self.settings().spending_max.account();
             LoopOptions { tools, spending, ..chat.options(place, self.open_chats().clock, &self.settings()) }

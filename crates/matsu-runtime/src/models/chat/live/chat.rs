@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::LiveSettings;
 use super::approvals::{Approvals, Careful};
 use crate::models::agentic_loop::{AgenticLoopResult, Approver, Event, KeptOutputs, LoopOptions};
-use crate::models::chat::sketch::Sketch;
+use crate::models::chat::open_answer::OpenAnswer;
 use crate::models::chat::standing::WithStanding;
 
 /// How a model's answer to the last line ended.
@@ -30,7 +30,7 @@ pub struct LiveChat {
     pub rounds: u64,
     pub cancel: CancellationToken,
     /// The answers under way, one for each model that was asked.
-    pub sketches: Vec<Sketch>,
+    pub open_answers: Vec<OpenAnswer>,
     /// The line they answer.
     pub posted_seq: i64,
     /// Messages that are not from a model: errors and notices, until the next line.
@@ -50,7 +50,7 @@ impl LiveChat {
             is_taken: false,
             rounds: 0,
             cancel: CancellationToken::new(),
-            sketches: Vec::new(),
+            open_answers: Vec::new(),
             posted_seq: 0,
             notices: Vec::new(),
             spoken: Vec::new(),
@@ -66,10 +66,10 @@ impl LiveChat {
     }
 
     /// A line was stored, and is answered now.
-    pub fn begin(&mut self, posted_seq: i64, sketches: Vec<Sketch>) {
+    pub fn begin(&mut self, posted_seq: i64, open_answers: Vec<OpenAnswer>) {
         self.notices.clear();
         self.spoken.clear();
-        self.sketches = sketches;
+        self.open_answers = open_answers;
         self.posted_seq = posted_seq;
         self.changed();
     }
@@ -97,8 +97,8 @@ impl LiveChat {
 
     /// Takes in an event of a model.
     pub fn note(&mut self, speaker: Option<usize>, model: &str, event: &Event, now: Timestamp) {
-        if let Some(sketch) = speaker.and_then(|at| self.sketches.get_mut(at)) {
-            sketch.take(event, now);
+        if let Some(open_answer) = speaker.and_then(|at| self.open_answers.get_mut(at)) {
+            open_answer.take(event, now);
         }
         match event {
             Event::Notice(words) => self.notices.push(format!("{model}: {words}")),

@@ -43,7 +43,7 @@ impl Drop for Taken {
         self.chats.with(&self.id, |chat| {
             chat.is_taken = false;
             chat.rounds += 1;
-            chat.sketches.clear();
+            chat.open_answers.clear();
             chat.changed();
         });
     }

@@ -57,8 +57,8 @@ fn combine(chat: &LiveChat, transcript: Transcript, stored: Vec<StoredEntry>, dr
         stored.iter().any(|entry| entry.seq > chat.posted_seq && of_model(entry))
     };
     let under_way: Vec<_> = if chat.is_taken {
-        let open = chat.sketches.iter().filter(|sketch| !spoke(sketch.model()));
-        open.flat_map(|sketch| sketch.entries().iter().cloned()).collect()
+        let open = chat.open_answers.iter().filter(|open_answer| !spoke(open_answer.model()));
+        open.flat_map(|open_answer| open_answer.entries().iter().cloned()).collect()
     } else {
         drafts.into_iter().flat_map(|draft| draft.entries).collect()
     };

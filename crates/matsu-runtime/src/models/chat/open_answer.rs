@@ -5,13 +5,13 @@ use matsu_core::history::{Entry, Item, Maker, Role};
 
 use crate::models::agentic_loop::Event;
 
-pub struct Sketch {
+pub struct OpenAnswer {
     model: String,
     maker: Maker,
     entries: Vec<Entry>,
 }
 
-impl Sketch {
+impl OpenAnswer {
     pub fn new(model: &str, maker: Maker) -> Self {
         Self { model: model.to_owned(), maker, entries: Vec::new() }
     }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sketch_is_a_valid_transcript_at_every_moment() {
+    fn an_open_answer_is_a_valid_transcript_at_every_moment() {
         let call = |id: &str| Event::ToolCall { id: id.into(), name: "look".into(), arguments: json!({}) };
         let result =
             |id: &str| Event::ToolResult { id: id.into(), name: "look".into(), content: "x".into(), is_error: false };
@@ -79,13 +79,13 @@ mod tests {
             Event::Notice("n".into()),
             Event::Text("Seen.".into()),
         ];
-        let mut sketch = Sketch::new("m", Maker { wire: "w".into(), model: "m".into() });
+        let mut open_answer = OpenAnswer::new("m", Maker { wire: "w".into(), model: "m".into() });
         for event in &events {
-            sketch.take(event, Timestamp::from_millis(1));
-            assert_eq!(validate(sketch.entries()), Ok(()), "{event:?}");
+            open_answer.take(event, Timestamp::from_millis(1));
+            assert_eq!(validate(open_answer.entries()), Ok(()), "{event:?}");
         }
-        let said: Vec<String> = sketch.entries().iter().map(Entry::spoken).collect();
+        let said: Vec<String> = open_answer.entries().iter().map(Entry::spoken).collect();
         assert_eq!(said, ["Let me.", "", "Seen."]);
-        assert_eq!(sketch.entries()[0].content.len(), 3);
+        assert_eq!(open_answer.entries()[0].content.len(), 3);
     }
 }
