@@ -1,6 +1,8 @@
 //! A page without its scripts and styles: half of the bytes of a page and none of its text. The length of the rest
 //! shows how long reading it takes, and it is read faster by code that goes through it more than once.
 
+use crate::attributes::tag_of;
+
 /// What code begins and ends with.
 const KINDS: [(&str, &str); 3] = [("<!--", "-->"), ("<script", "</script"), ("<style", "</style")];
 /// A drawing begins and ends with these.
@@ -35,14 +37,15 @@ const DRAWN: [&str; 24] = [
 /// A tag longer than this is none.
 const TAG_BYTES_MAX: usize = 1024;
 
-/// Leaves out comments, scripts and styles, and what is in a drawing; structured data, which are scripts by name, stay.
-/// What is not closed stays too.
+/// Leaves out comments, scripts and styles, what is in a drawing, and attributes that are not read; structured data,
+/// which are scripts by name, stay. What is not closed stays too.
 #[must_use]
 pub fn without_code(html: &str) -> String {
     let mut out = String::with_capacity(html.len());
     let (mut at, mut kept) = (0, 0);
     // What is not closed here is not closed further on, and need not be looked for again.
     let mut may_close = [true; KINDS.len()];
+    let mut tags_close = true;
     while let Some(found) = html[at..].find('<') {
         let open = at + found;
         at = open + 1;
@@ -53,26 +56,49 @@ pub fn without_code(html: &str) -> String {
             (at, kept) = (open + to, open + to);
             continue;
         }
-        let Some(kind) = kind_at(rest).filter(|kind| may_close[*kind]) else { continue };
-        if kind > 0 && !is_code_tag(rest) {
+        if let Some(kind) = kind_at(rest).filter(|kind| may_close[*kind]) {
+            match end_of(rest, KINDS[kind].1) {
+                Some(length) if kind > 0 && holds_data(rest) => at = open + length,
+                Some(length) => {
+                    out.push_str(&html[kept..open]);
+                    at = open + length;
+                    kept = at;
+                }
+                None => may_close[kind] = false,
+            }
             continue;
         }
-        match end_of(rest, KINDS[kind].1) {
-            Some(length) => {
-                out.push_str(&html[kept..open]);
-                at = open + length;
-                kept = at;
+        match tags_close.then(|| tag_of(rest)) {
+            Some(Ok(Some(tag))) => {
+                for unread in tag.unread {
+                    out.push_str(&html[kept..open + unread.start]);
+                    kept = open + unread.end;
+                }
+                at = open + tag.end;
             }
-            None => may_close[kind] = false,
+            Some(Err(_)) => tags_close = false,
+            Some(Ok(None)) | None => {}
         }
     }
     out.push_str(&html[kept..]);
     out
 }
 
-/// The kind of code that `rest` seems to begin with.
+/// The kind of code that `rest` begins with.
 fn kind_at(rest: &str) -> Option<usize> {
-    KINDS.iter().position(|(open, _)| begins_with(rest, open))
+    let kind = KINDS.iter().position(|(open, _)| begins_with(rest, open))?;
+    (kind == 0 || start_tag(rest).is_some_and(|tag| name_of(&tag[1..]).len() + 1 == KINDS[kind].0.len()))
+        .then_some(kind)
+}
+
+/// The tag that `rest` begins with, if it is not longer than a tag is.
+fn start_tag(rest: &str) -> Option<&str> {
+    Some(&rest[..=rest[..rest.floor_char_boundary(TAG_BYTES_MAX)].find('>')?])
+}
+
+/// Whether a script is structured data.
+fn holds_data(rest: &str) -> bool {
+    start_tag(rest).is_some_and(|tag| tag.contains("ld+json"))
 }
 
 fn begins_with(rest: &str, word: &str) -> bool {
@@ -84,7 +110,7 @@ fn inside_drawing(rest: &str) -> Option<(usize, usize)> {
     if !begins_with(rest, DRAWING.0) {
         return None;
     }
-    let tag = &rest[..=rest[..rest.floor_char_boundary(TAG_BYTES_MAX)].find('>')?];
+    let tag = start_tag(rest)?;
     if tag.ends_with("/>") || name_of(&tag[1..]).len() + 1 != DRAWING.0.len() {
         return None;
     }
@@ -106,15 +132,6 @@ fn inside_drawing(rest: &str) -> Option<(usize, usize)> {
 /// The name that a tag begins with.
 fn name_of(tag: &str) -> &str {
     &tag[..tag.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(tag.len())]
-}
-
-/// Whether a whole tag stands here, by the name of its kind, that does not hold structured data.
-fn is_code_tag(rest: &str) -> bool {
-    let Some(end) = rest[..rest.floor_char_boundary(TAG_BYTES_MAX)].find('>') else { return false };
-    let name_ends = |c: char| c.is_ascii_whitespace() || matches!(c, '>' | '/');
-    let name = &rest[1..=end];
-    let word = name.find(name_ends).map_or(name, |at| &name[..at]);
-    KINDS[1..].iter().any(|(open, _)| word.eq_ignore_ascii_case(&open[1..])) && !name.contains("ld+json")
 }
 
 /// Where the code that `rest` begins with ends.
@@ -147,6 +164,14 @@ mod tests {
             ("a<svg x=1><path d=''/><title>Icon</title></svg>b", "a<svg x=1></svg>b"),
             ("<SVG><G></G></SVG><svg><p>text</svg>", "<SVG></SVG><svg><p>text</svg>"),
             ("<svg/><path></svg><svgs><path></svg>", "<svg/><path></svg><svgs><path></svg>"),
+            ("<p data-x='>' class=a>b</p>", "<p  class=a>b</p>"),
+            ("<A HREF=x onclick=\"a('<p>')\" >b", "<A HREF=x  >b"),
+            ("<p data-x=1class=a><p class=b data-x><p =a b = c>", "<p ><p class=b ><p  >"),
+            ("<iframe data-src=x></iframe><b title=\"open>", "<iframe data-src=x></iframe><b title=\"open>"),
+            (
+                "<script type='application/ld+json'>\"<p data-x='1'>\"</script>",
+                "<script type='application/ld+json'>\"<p data-x='1'>\"</script>",
+            ),
             ("<svg><svg><path></svg>text</svg><svg><path>", "<svg><svg></svg>text</svg><svg><path>"),
         ] {
             assert_eq!(without_code(html), kept, "{html}");
@@ -165,6 +190,9 @@ mod tests {
             "<svg>",
             "<svg><path>",
             "<svg ",
+            "<a ",
+            "<a b=\"",
+            "<a b='\" ",
         ] {
             let html = opening.repeat(1_000_000 / opening.len());
             let (tell, done) = std::sync::mpsc::channel();

@@ -65,8 +65,8 @@ impl Reading {
 }
 
 fn second_opinion(dom: Dom) -> String {
-    // What the structured data say is read by ourselves.
-    let config = Config { disable_json_ld: true, ..Config::default() };
+    // What the structured data say is read by ourselves, and only the text is taken.
+    let config = Config { disable_json_ld: true, keep_classes: true, ..Config::default() };
     let read =
         || Some(Readability::with_document(dom, None, Some(config)).ok()?.parse().ok()?.text_content.to_string());
     // A page that breaks the other extractor has no second opinion.

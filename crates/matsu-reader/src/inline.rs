@@ -78,6 +78,12 @@ fn link(text: &str) -> Option<(&str, &str)> {
     Some((&inner[..end], &after[close + 1..]))
 }
 
+/// Whether a text is one link and nothing else.
+pub fn is_link(text: &str) -> bool {
+    let text = text.trim().trim_start_matches(['*', '_', '`']);
+    link(text).is_some_and(|(_, after)| !after.contains(char::is_alphanumeric))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@
 //! The product calls this crate in reader processes only (`matsu __read`), because the libraries below it trust their
 //! input more than it deserves: a document can make them recurse or allocate without a bound.
 
+mod attributes;
 pub mod blocks;
 mod centre;
 mod code;

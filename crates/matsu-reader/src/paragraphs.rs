@@ -5,7 +5,7 @@ use matsu_core::research::document::{Document, Heading};
 use matsu_core::research::ranking::candidates::{CODE_MARK, ITEM_MARK, ROW_MARK};
 use matsu_core::research::sentences::push_line;
 
-use crate::inline::inline;
+use crate::inline::{inline, is_link};
 
 /// A line of plain text that is shorter than this share of its paragraph's longest ends a block by itself.
 const SHORT_LINE_SHARE: usize = 2;
@@ -44,7 +44,13 @@ impl<'a> Blocks<'a> {
     fn close(&mut self) {
         let open = std::mem::take(&mut self.open);
         let text = self.words(&open);
-        self.line(if self.is_item { ITEM_MARK } else { "" }, &text);
+        let mark = match self.is_item {
+            // An item that is nothing but a link is a row of a menu.
+            true if self.has_marks && is_link(&open) => ROW_MARK,
+            true => ITEM_MARK,
+            false => "",
+        };
+        self.line(mark, &text);
         self.is_item = false;
     }
 
@@ -148,14 +154,17 @@ fn item(line: &str, may_number: bool) -> Option<&str> {
     rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") ")).map(str::trim_start)
 }
 
-/// Blocks of plain text: paragraphs between blank lines, list items, headings that are underlined.
-pub fn text(source: &str, document: &mut Document) {
+/// Blocks of plain text: paragraphs between blank lines, list items, headings that are underlined. With `has_code`,
+/// lines of code are marked; without, what is indented may be anything.
+pub fn text(source: &str, has_code: bool, document: &mut Document) {
     let mut blocks = Blocks::of(document, false);
     let mut paragraph: Vec<&str> = Vec::new();
     for line in source.lines().chain(std::iter::once("")) {
-        if line.trim().is_empty() {
+        let code = line.strip_prefix(CODE_MARK).filter(|_| has_code);
+        if line.trim().is_empty() || code.is_some() {
             text_paragraph(&mut blocks, &paragraph);
             paragraph.clear();
+            blocks.line(CODE_MARK, code.unwrap_or_default().trim_end());
         } else {
             paragraph.push(line.trim());
         }
@@ -219,6 +228,7 @@ mod tests {
             ),
             ("Title\n=====\ntext\n\n    code(1)\n\n```\nlet x;\n```", "Title\ntext\n        code(1)\n    let x;"),
             ("> quoted\n> words\n\n|a|b|\n|--|--|\n|1|2|", "quoted words\n| a|b|\n| 1|2|"),
+            ("- [one page](a.md)\n- [two](b.md) says more", "| one page\n- two says more"),
             ("<!-- a\nnote -->\nThe A* search and 2 * 3.", "The A* search and 2 * 3."),
         ] {
             assert_eq!(read(markdown, source), expected, "{source}");
@@ -240,7 +250,7 @@ mod tests {
             ("Colours:\n* red\n* green and\n  blue", "Colours:\n- red\n- green and blue"),
             ("ゾウガメは\n長生きする。", "ゾウガメは長生きする。"),
         ] {
-            assert_eq!(read(text, source), expected, "{source}");
+            assert_eq!(read(|source, document| text(source, false, document), source), expected, "{source}");
         }
     }
 }

@@ -21,8 +21,9 @@ pub fn markdown(source: &str) -> Document {
 pub fn text(source: &str) -> Document {
     let mut document = Document::default();
     let without_marks = rst::is_rst(source).then(|| rst::plain(source));
+    let has_code = without_marks.is_some();
     let source = without_marks.as_deref().unwrap_or(source);
-    paragraphs::text(source, &mut document);
+    paragraphs::text(source, has_code, &mut document);
     let first = source.lines().map(str::trim).find(|line| line.contains(char::is_alphanumeric));
     let title = first.filter(|line| line.chars().count() <= 120 && !line.ends_with('.')).unwrap_or_default();
     document.title = title.to_owned();

@@ -1,5 +1,8 @@
 //! reStructuredText, which the documentation of most Python packages is written in: its marks are taken away, so that
-//! plain text is left. Lines stay lines, and headings keep the rule below them.
+//! plain text is left. Lines stay lines, and headings keep the rule below them. A line of code begins with `CODE_MARK`,
+//! any other without white space.
+
+use matsu_core::research::ranking::candidates::CODE_MARK;
 
 /// Directives whose text is part of the text. That of others is code, a picture, a list of files.
 const SPOKEN: [&str; 12] = [
@@ -16,6 +19,23 @@ const SPOKEN: [&str; 12] = [
     "versionchanged",
     "deprecated",
 ];
+/// Directives whose indented lines are no text: code, lists of files, formulas.
+const CODE: [&str; 14] = [
+    "code-block",
+    "code",
+    "sourcecode",
+    "parsed-literal",
+    "literalinclude",
+    "console",
+    "prompt",
+    "doctest",
+    "testcode",
+    "testoutput",
+    "productionlist",
+    "math",
+    "raw",
+    "toctree",
+];
 /// So many different marks tell it from a plain text that has one of them by chance.
 const MARKS_MIN: usize = 2;
 
@@ -31,15 +51,30 @@ pub fn is_rst(source: &str) -> bool {
 pub fn plain(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut after_directive = false;
+    // How far the line is indented that code follows.
+    let mut code_below = None;
     for line in source.lines() {
         let trimmed = line.trim();
+        let indent = line.len() - line.trim_start().len();
         let is_option = after_directive && trimmed.starts_with(':') && trimmed[1..].contains(':');
+        if !trimmed.is_empty() && code_below.is_some_and(|outer| indent <= outer) {
+            code_below = None;
+        }
         if let Some(explicit) = trimmed.strip_prefix("..").filter(|rest| rest.is_empty() || rest.starts_with(' ')) {
             after_directive = true;
+            let name = explicit.split_once("::").map_or("", |(name, _)| name.trim());
+            code_below = code_below.or(CODE.contains(&name).then_some(indent));
             out.push_str(&inline(spoken(explicit.trim())));
-        } else if !is_option {
+        } else if is_option {
+            // Settings of a directive are no text.
+        } else if code_below.is_some() && !trimmed.is_empty() {
+            out.push_str(CODE_MARK);
+            out.push_str(line.trim_end());
+        } else {
             after_directive &= trimmed.is_empty();
-            out.push_str(&inline(line.strip_suffix("::").map_or(line, |head| &line[..head.len() + 1])));
+            let head = trimmed.strip_suffix("::");
+            code_below = code_below.or(head.map(|_| indent));
+            out.push_str(&inline(head.map_or(trimmed, |head| &trimmed[..head.len() + 1])));
         }
         out.push('\n');
     }
@@ -110,8 +145,9 @@ mod tests {
             ("A foot is 12` and :no role", "A foot is 12` and :no role"),
             (".. note:: Read ``this``.", "Read this."),
             (".. _label:", ""),
-            (".. code-block:: python\n   :linenos:\n\n   x = 1", "\n\n\n   x = 1"),
-            ("Like this::", "Like this:"),
+            (".. code-block:: python\n   :linenos:\n\n   x = 1\n\nText.", "\n\n\n       x = 1\n\nText."),
+            ("Like this::\n\n  a: `b`\n\n  c\nText `x`.", "Like this:\n\n      a: `b`\n\n      c\nText x."),
+            (".. function:: f(x)\n\n   It ``waits``.", "\n\nIt waits."),
             ("Title\n=====", "Title\n====="),
             ("時刻は ``now`` です", "時刻は now です"),
         ] {

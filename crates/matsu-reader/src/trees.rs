@@ -6,6 +6,8 @@
 //! left is the row's leaf (QuickScorer: Lucchese and others, SIGIR 2015). So no step waits for the one before it, and
 //! the compiler asks a split of four rows in one instruction.
 
+mod wide;
+
 /// A set of trees whose sum is the logarithm of the odds.
 #[derive(Default)]
 pub struct Trees {
@@ -62,12 +64,14 @@ impl Trees {
                     column[lane] = *value;
                 }
             }
-            let odds = self.odds(&columns);
+            let odds = wide::as_wide_as_possible(self, &columns);
             found.extend(odds[..rows.len()].iter().map(|odds| 1.0 / (1.0 + (-odds).exp())));
         }
         found
     }
 
+    /// Inlined, so that the compiler may use what the caller says that the processor has.
+    #[inline(always)]
     fn odds(&self, columns: &[[f32; LANES]]) -> [f32; LANES] {
         let mut odds = [0.0; LANES];
         let (mut splits, mut leaves) = (self.splits.as_slice(), self.leaves.as_slice());
@@ -113,6 +117,7 @@ impl Trees {
 }
 
 /// The leaves in which each row may end, after all splits of a tree.
+#[inline(always)]
 fn ends(splits: &[Split], columns: &[[f32; LANES]]) -> [u32; LANES] {
     let mut ends = [u32::MAX; LANES];
     for split in splits {
@@ -191,6 +196,14 @@ mod tests {
         let alone: Vec<f32> = rows.iter().flat_map(|row| trees.probabilities(&[row])).collect();
         assert_eq!(trees.probabilities(&rows), alone);
         assert!(trees.probabilities::<[f32; 2]>(&[]).is_empty());
+    }
+
+    #[test]
+    fn wide_instructions_find_the_same() {
+        let trees = Trees::parse("0 0.5 -1 1;1 2 -2 2;0 3 -3 -4|-1 0 1 2\n1 0 -1 -2|-0.5 0.25", 2).expect("trees");
+        let lanes = |times: u8| std::array::from_fn(|lane| f32::from(lane as u8 * times % 7) / 2.0);
+        let columns: [[f32; LANES]; 2] = [lanes(3), lanes(5)];
+        assert_eq!(wide::as_wide_as_possible(&trees, &columns), trees.odds(&columns));
     }
 
     #[test]

@@ -1,5 +1,17 @@
 /** Shapes of the research tools. */
 
+/** What one search takes at most. */
+const QUERY_CHARS_MAX = 500;
+
+/** What is searched for by default: the question, as far as a search takes it. */
+export function queryOf(question: string): string {
+  const chars = [...question.trim()];
+  if (chars.length <= QUERY_CHARS_MAX) return chars.join('');
+  const head = chars.slice(0, QUERY_CHARS_MAX).join('');
+  const cut = head.search(/\s\S*$/);
+  return (cut > 0 ? head.slice(0, cut) : head).trimEnd();
+}
+
 export interface Search {
   id: string; query: string; status: string; pages_fetched?: number; useful_fragments?: number; satisfaction_score?: number;
   has_primary_source?: boolean; engines?: string[]; engines_failed?: string[]; skipped?: string[]; error_code?: string | null;

@@ -1,7 +1,8 @@
 // A question is asked on the page and answered from documents; its evidence is drawn; a login lets a search go on; a
 // calibration is undone.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { axeBoth, Home, openBrowser, signedIn } from './home.mjs';
 import { bringDocuments, settled, Web } from './scripted.mjs';
@@ -96,6 +97,26 @@ test('a person corrects evidence, and the claim is scored again', async () => {
   await select.selectOption((await select.inputValue()) === 'supports' ? 'refutes' : 'supports');
   await page.getByRole('dialog').getByRole('button', { name: 'Correct' }).click();
   await page.waitForFunction((old) => document.querySelector('article p.num')?.textContent !== old, before);
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+});
+
+test('a question of two thousand characters is asked of a folder and an engine that are named', async () => {
+  const { context, page } = await signedIn(home, browser);
+  const folder = join(home.folder, 'named');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'a.md'), '# Notes\n\nThe pump of the named folder is heard at forty decibels.\n');
+  await page.getByRole('link', { name: 'Research' }).click();
+  const question = `How loud is the pump of the named folder? ${'I would like to know. '.repeat(85)}`.trim();
+  await page.getByRole('textbox', { name: 'Question', exact: true }).fill(question);
+  await page.getByText('Where to search').click();
+  await page.getByRole('textbox', { name: /Folders/ }).fill(folder);
+  await page.getByRole('textbox', { name: /Engines/ }).fill('local');
+  assert.deepEqual(await axeBoth(page), {});
+  await page.getByRole('button', { name: 'Start' }).click();
+  const report = page.getByRole('article', { name: 'Report' });
+  await report.getByText('heard at forty decibels').first().waitFor({ timeout: 60_000 });
+  assert.doesNotMatch(await report.innerText(), /127\.0\.0\.1/, 'only the folder that was named was searched');
   assert.deepEqual(page.complaints, []);
   await context.close();
 });

@@ -17,6 +17,10 @@ use crate::engines::local;
 /// `Refused` for anything outside of the folders or not found by `local`; `Status(404)` for what is gone.
 pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) -> Result<FetchedPage, FetchError> {
     let refused = |why: &str| FetchError::Refused(why.to_owned());
+    let too_large = || {
+        let most = bytes_max / (1024 * 1024);
+        FetchError::Refused(format!("larger than {most} MB, the most that is read of one file; divide it"))
+    };
     if !request.engines.iter().any(|engine| engine == local::NAME) {
         return Err(refused("a file address is read only if the engine local found it"));
     }
@@ -29,7 +33,7 @@ pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) ->
     let media_type = local::media_type(&real).ok_or_else(|| refused("not a kind of document that is read"))?;
     let size = real.metadata().map_err(|_| FetchError::Status(404))?.len();
     if size > bytes_max as u64 {
-        return Err(FetchError::TooLarge);
+        return Err(too_large());
     }
     // It may have grown since.
     let mut body = Vec::new();
@@ -37,7 +41,7 @@ pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) ->
         local::open_inside(&folder, &real).and_then(|file| file.take(bytes_max as u64 + 1).read_to_end(&mut body));
     read.map_err(|error| FetchError::Failed(error.kind().to_string()))?;
     if body.len() > bytes_max {
-        return Err(FetchError::TooLarge);
+        return Err(too_large());
     }
     Ok(FetchedPage {
         url: request.url.clone(),

@@ -16,6 +16,11 @@ use super::lockdown::MEMORY_MAX;
 /// How much of what a reader writes to stderr before its end is kept.
 const LAST_WORDS_BYTES: usize = 4096;
 
+/// A document takes and frees some megabytes: memory that is given back to the kernel after each is soon asked for again.
+/// What may be taken in all stays limited by `MEMORY_MAX`. Other C libraries do not look at this.
+const KEEP_MEMORY: &str =
+    "glibc.malloc.trim_threshold=268435456:glibc.malloc.top_pad=16777216:glibc.malloc.mmap_threshold=33554432";
+
 pub struct ReaderProcess {
     child: Child,
     stdin: ChildStdin,
@@ -30,6 +35,7 @@ impl ReaderProcess {
         let mut child = Command::new(program)
             .args(args)
             .env_clear()
+            .env("GLIBC_TUNABLES", KEEP_MEMORY)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::document::{Document, Heading};
+use super::ranking::candidates::CODE_MARK;
 use super::sentences::{Sentence, sentences};
 
 /// A passage grows until it has this many characters.
@@ -29,7 +30,7 @@ pub struct Passage {
 #[must_use]
 pub fn passages(document: &Document) -> Vec<Passage> {
     let text = &document.text;
-    let pieces: Vec<Sentence> = sentences(text).into_iter().flat_map(|s| cut_long(text, s)).collect();
+    let pieces: Vec<Sentence> = pieces(text).into_iter().flat_map(|s| cut_long(text, s)).collect();
     let mut kept: Vec<Passage> = Vec::new();
     let (mut chars_before, mut measured_to) = (0_usize, 0_usize);
     for run in group(text, &pieces, &document.headings) {
@@ -45,6 +46,22 @@ pub fn passages(document: &Document) -> Vec<Passage> {
         kept.push(Passage { text: body, heading: context(&document.headings, start), offset, sketch });
     }
     kept
+}
+
+/// Sentences, and lines of code with their mark: a passage that begins with code must show that it does.
+fn pieces(text: &str) -> Vec<Sentence> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in text.split('\n') {
+        if line.starts_with(CODE_MARK) && !line.trim().is_empty() {
+            found.push(Sentence { start, end: start + line.trim_end().len() });
+        } else {
+            let inside = sentences(line).into_iter();
+            found.extend(inside.map(|piece| Sentence { start: start + piece.start, end: start + piece.end }));
+        }
+        start += line.len() + 1;
+    }
+    found
 }
 
 /// Joins sentences until a passage is long enough; a heading begins a new one once there is enough.

@@ -84,6 +84,8 @@ pub struct SearchTally {
     pub pages_left: u32,
     pub useful_fragments: u32,
     pub claims: u32,
+    /// Passages without claims, because the model's answer about them could not be used.
+    pub passages_dropped: u32,
     pub domains: Vec<String>,
     pub has_primary_source: bool,
     /// Engines that answered.

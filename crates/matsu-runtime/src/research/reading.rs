@@ -173,11 +173,13 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         let fragments = self.cx.runtime().store().run(FragmentsOf(unread.page.clone())).await?;
+        let mut next = self.state.clone();
         let mut claims = Vec::new();
         for group in fragments.chunks(self.maker.fragments_at_once().max(1)) {
-            claims.extend(self.claims_of(group).await?);
+            let (found, dropped) = self.claims_of(group).await?;
+            claims.extend(found);
+            next.tally.passages_dropped += dropped;
         }
-        let mut next = self.state.clone();
         next.unread = None;
         if !claims.is_empty() {
             next.note_domain(&unread.domain, unread.is_primary);
@@ -188,33 +190,38 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// What the maker says of fragments, as far as its quotes stand there.
-    async fn claims_of(&self, fragments: &[Fragment]) -> Result<Vec<NewClaim>, Halt> {
-        let mut claims = Vec::new();
+    /// What the maker makes of fragments, as far as its quotes stand there, and how many of them it made nothing usable
+    /// of.
+    async fn claims_of(&self, fragments: &[Fragment]) -> Result<(Vec<NewClaim>, u32), Halt> {
+        let (mut claims, mut dropped) = (Vec::new(), 0);
         for (fragment, drafts) in fragments.iter().zip(self.drafts_of(fragments).await?) {
-            claims.extend(self.proven(fragment, drafts));
+            match drafts {
+                Some(drafts) => claims.extend(self.proven(fragment, drafts)),
+                None => dropped += 1,
+            }
         }
-        Ok(claims)
+        Ok((claims, dropped))
     }
 
-    /// One list for each fragment. An answer for several that cannot be used is asked for again one by one; one that
+    /// One list for each fragment, or nothing where the answer could not be used. An answer for several that cannot be used is asked for again one by one; one that
     /// cannot be used costs the claims of its fragment, and a model that is away costs the job.
-    async fn drafts_of(&self, fragments: &[Fragment]) -> Result<Vec<Vec<ClaimDraft>>, Halt> {
+    async fn drafts_of(&self, fragments: &[Fragment]) -> Result<Vec<Option<Vec<ClaimDraft>>>, Halt> {
         match self.ask_for_claims(fragments).await? {
-            Ok(drafts) => return Ok(drafts),
+            Ok(drafts) => return Ok(drafts.into_iter().map(Some).collect()),
             Err(error @ ModelError::Unavailable(_)) => return Err(unavailable(&error)),
             Err(ModelError::Malformed(why)) => tracing::info!(%why, "a model's claims cannot be used"),
         }
+        if fragments.len() == 1 {
+            return Ok(vec![None]);
+        }
         let mut found = Vec::new();
         for fragment in fragments {
-            let alone = std::slice::from_ref(fragment);
-            let drafts = if fragments.len() == 1 { Ok(Vec::new()) } else { self.ask_for_claims(alone).await? };
-            match drafts {
-                Ok(mut drafts) => found.push(drafts.pop().unwrap_or_default()),
+            match self.ask_for_claims(std::slice::from_ref(fragment)).await? {
+                Ok(mut drafts) => found.push(drafts.pop()),
                 Err(error @ ModelError::Unavailable(_)) => return Err(unavailable(&error)),
                 Err(ModelError::Malformed(why)) => {
                     tracing::info!(%why, "a model's claims were dropped");
-                    found.push(Vec::new());
+                    found.push(None);
                 }
             }
         }

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::runtime::Runtime;
 
 use super::materials::counting;
-use super::status_view::{query_of, status_of, verification_warnings};
+use super::status_view::{model_warning, query_of, status_of, verification_warnings};
 
 /// The setting is `auto`, and no person was asked yet.
 const NO_CHOICE: &str = "research.model is auto and no model was chosen, so nothing was sent to one; choose with `matsu \
@@ -43,7 +43,8 @@ pub(super) async fn material(runtime: &Runtime, task: &Task) -> Result<Material,
     let list = store.run(ReadSearches { task_id: task.id.clone(), wish }).await?;
     let pages = store.run(PagesOf { task_id: task.id.clone(), rows_max: REPORT_PAGES_MAX }).await?;
     let mut notes: Vec<String> = verification_warnings(&list.unverified)
-        .iter()
+        .into_iter()
+        .chain(model_warning(&list.rows))
         .map(|warning| warning.trim_start_matches("[warning] ").to_owned())
         .collect();
     let all = usize::try_from(store.run(ReadEvidenceTotals(task.id.clone())).await?.claims).unwrap_or(0);

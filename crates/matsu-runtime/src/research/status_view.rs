@@ -197,6 +197,7 @@ impl ResearchView {
         }
         warnings.extend(self.engine_warnings());
         warnings.extend(verification_warnings(&self.list.unverified));
+        warnings.extend(model_warning(&self.list.rows));
         if task.status == TaskStatus::InputRequired {
             warnings.push("a question waits for an answer".to_owned());
         }
@@ -263,6 +264,17 @@ pub(super) fn verification_warnings(unverified: &Unverified) -> Vec<String> {
         )
     });
     failed.into_iter().chain(cancelled).collect()
+}
+
+/// Passages that a model was asked about in vain.
+pub(super) fn model_warning(searches: &[SearchRow]) -> Option<String> {
+    let dropped: u32 = searches.iter().filter_map(|row| Some(row.tally.as_ref()?.passages_dropped)).sum();
+    (dropped > 0).then(|| {
+        format!(
+            "[warning] the model's answers about {dropped} passages could not be used, so these have no claims; choose \
+             another with research.model"
+        )
+    })
 }
 
 /// The word that research tools have for a task's status.

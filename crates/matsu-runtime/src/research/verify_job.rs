@@ -172,7 +172,7 @@ impl<'a> Comparison<'a> {
                 || Statement::of(closest_sentence(&row.claim.text, &passage.text)).is_same(&statement)
         };
         let (copies, others) = passages.into_iter().partition(is_copy);
-        Self { row, copies, others }
+        Self { row, copies, others: without_repeats(&row.claim.text, others) }
     }
 
     fn asked(&self) -> ToJudge<'_> {
@@ -205,6 +205,19 @@ impl<'a> Comparison<'a> {
         let (telling, neutral): (Vec<_>, Vec<_>) = judged.partition(|edge| edge.relation != Relation::Neutral);
         copies.chain(telling).chain(neutral.into_iter().take(NEUTRAL_KEPT)).collect()
     }
+}
+
+/// Of passages that say the same about a claim in nearly the same words, the closest one: they were copied from each
+/// other or from a third, and together are one witness.
+fn without_repeats(claim: &str, mut passages: Vec<PassageRow>) -> Vec<PassageRow> {
+    let mut statements: Vec<Statement> = Vec::new();
+    passages.retain(|passage| {
+        let statement = Statement::of(closest_sentence(claim, &passage.text));
+        let is_first = !statements.iter().any(|known| known.is_same(&statement));
+        statements.push(statement);
+        is_first
+    });
+    passages
 }
 
 /// The edges of several claims. An answer for several that cannot be used is asked for again one by one.

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use matsu_core::limits::QUERY_CHARS_MAX;
 use serde_json::{Map, Value, json};
 
 use super::export::{all_claims, report};
@@ -42,8 +43,15 @@ pub struct Research {
 
 impl Research {
     fn searches(&self) -> Vec<String> {
-        if self.queries.is_empty() { vec![self.question.clone()] } else { self.queries.clone() }
+        if self.queries.is_empty() { vec![query_of(&self.question)] } else { self.queries.clone() }
     }
+}
+
+/// What is searched for by default: the question, as far as a search takes it.
+fn query_of(question: &str) -> String {
+    let Some((limit, _)) = question.char_indices().nth(QUERY_CHARS_MAX) else { return question.to_owned() };
+    let cut = question[..limit].rfind(char::is_whitespace).filter(|cut| *cut > 0).unwrap_or(limit);
+    question[..cut].trim_end().to_owned()
 }
 
 /// One call waits this long at most; the server may hold it shorter.
@@ -204,5 +212,19 @@ impl Bars {
         for bar in self.by_id.borrow().values() {
             bar.finish();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_question_is_searched_for_as_far_as_a_search_takes_it() {
+        assert_eq!(query_of("short?"), "short?");
+        let words = "word ".repeat(400);
+        assert_eq!(query_of(&words), "word ".repeat(100).trim_end());
+        let unspaced = "質".repeat(2_000);
+        assert_eq!(query_of(&unspaced).chars().count(), QUERY_CHARS_MAX);
     }
 }

@@ -39,6 +39,7 @@ mod readme;
 mod refused_requests;
 mod reports;
 mod research;
+mod research_bad_input;
 mod research_states;
 mod route_walk;
 mod serve;

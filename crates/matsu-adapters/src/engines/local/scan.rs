@@ -31,6 +31,11 @@ pub struct Scanned {
     pub removed: usize,
 }
 
+/// Whether a text begins with the mark of UTF-16.
+fn is_wide(text: &[u8]) -> bool {
+    text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff])
+}
+
 /// One pass over folders.
 pub struct Scan<'a> {
     index: &'a Index,
@@ -96,6 +101,10 @@ impl<'a> Scan<'a> {
         let Ok(file) = folders::open_inside(folder, &found.path) else { return Ok(()) };
         let bytes_max = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX);
         let mut lines = std::io::BufReader::new(file.take(bytes_max));
+        if lines.fill_buf().is_ok_and(is_wide) {
+            // Its first two bytes say how the rest is written, and pieces would not have them.
+            return self.read_whole(folder, found, "text/plain");
+        }
         let mut number = 0;
         loop {
             let mut piece = Vec::with_capacity(PART_BYTES);

@@ -18,9 +18,9 @@ const CHARS_MAX: usize = 800;
 /// Shorter ones are labels.
 const CHARS_MIN: usize = 12;
 const CHARS_MIN_WIDE: usize = 6;
-/// A line without a full stop is a statement only from this length on.
-const OPEN_CHARS_MIN: usize = 40;
-const OPEN_CHARS_MIN_WIDE: usize = 18;
+/// A line without a full stop is a statement only from this length on: shorter ones are headings.
+const OPEN_CHARS_MIN: usize = 80;
+const OPEN_CHARS_MIN_WIDE: usize = 36;
 const PRONOUNS: &[&str] = &[
     "it", "this", "that", "these", "those", "they", "he", "she", "we", "you", "i", "is", "are", "was", "were", "does",
     "do", "did", "so", "not", "the", "a", "yes", "no", "es", "das", "dies", "er", "sie", "ist", "sind", "war", "so",
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn only_whole_statements_are_candidates() {
-        let text = "The heading of this section here.\nHome | Docs | About | Contact\nPods are deleted after five minutes. Why is that so?\n    let x = \"a line of code that is long enough.\";\n| Name | The value of it. |\nSee [the docs](../docs.md) for more of this.\nIt is.\nThis does not do so.\nhttps://example.org/a/very/long/address/of/a/page.html see.\n{{< glossary_tooltip text=\"pods\" >}} are here.";
+        let text = "The heading of this section here.\nUsing addContentTypeParser with fastify.register\nHome | Docs | About | Contact\nPods are deleted after five minutes. Why is that so?\n    let x = \"a line of code that is long enough.\";\n| Name | The value of it. |\nSee [the docs](../docs.md) for more of this.\nIt is.\nThis does not do so.\nhttps://example.org/a/very/long/address/of/a/page.html see.\n{{< glossary_tooltip text=\"pods\" >}} are here.";
         assert_eq!(texts(text), ["Pods are deleted after five minutes."]);
         assert_eq!(texts("ゾウガメの寿命は百年を超える。それは何か？"), ["ゾウガメの寿命は百年を超える。"]);
     }

@@ -1,0 +1,139 @@
+//! Research on what people really bring: long questions, single words, other scripts and languages, odd files, programs
+//! that answer prose, engines of which most are down.
+
+use matsu_testkit::test_site::{Mood, TestSite};
+use serde_json::Value;
+
+use crate::home::Home;
+
+const FACT: &str = "Pods on an unreachable node are deleted after five minutes.";
+
+/// A home whose only engine is `local`, with these documents.
+fn home_with(documents: &[(&str, Vec<u8>)]) -> (Home, String) {
+    let home = Home::sqlite().with_variable("MATSU_RESEARCH_BROWSER", "off");
+    let folder = home.path("documents");
+    std::fs::create_dir(&folder).unwrap();
+    for (name, bytes) in documents {
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
+    let folder = folder.display().to_string();
+    (home, folder)
+}
+
+fn notes() -> Vec<u8> {
+    let more = "The scheduler places work on nodes. A node reports its state every ten seconds.";
+    format!("# Notes\n\n{FACT} {more}\n\n- [Another page](other.md)\n\n```\nkubectl delete pod five-minutes --node unreachable\n```\n").into_bytes()
+}
+
+fn claims(seen: &Value) -> Vec<&str> {
+    seen["claims"].as_array().unwrap().iter().filter_map(|claim| claim["text"].as_str()).collect()
+}
+
+#[test]
+fn a_question_of_any_length_and_script_is_searched_for() {
+    let (home, folder) = home_with(&[("notes.md", notes())]);
+    let _daemon = home.serve();
+    let long = format!("What happens to pods when a node is unreachable? {}", "I would like to know it. ".repeat(75));
+    assert!((1_500..2_000).contains(&long.len()), "{}", long.len());
+    for question in [long.as_str(), "unreachable", "Was passiert mit Pods auf einem Node, der unreachable ist?"] {
+        let seen = home.run_json(&["research", question, "--dir", &folder]);
+        assert!(claims(&seen).contains(&FACT), "{question}: {seen}");
+        assert!(
+            claims(&seen).iter().all(|claim| !claim.contains("kubectl") && !claim.contains("Another page")),
+            "{seen}"
+        );
+    }
+    for question in ["🦆🦆🦆", "zzyzx"] {
+        let ran = home.run(&["research", question, "--dir", &folder]).good();
+        assert!(ran.out.contains("found no claim"), "{question}: {ran:?}");
+    }
+    let too_long = home.run(&["research", &"x".repeat(2_001), "--dir", &folder]);
+    assert!(too_long.code == 1 && too_long.err.contains("1 to 2000 characters"), "{too_long:?}");
+}
+
+#[test]
+fn an_empty_folder_is_searched_and_nothing_is_found() {
+    let (home, folder) = home_with(&[]);
+    let ran = home.run(&["research", "unreachable nodes", "--dir", &folder]).good();
+    assert!(ran.out.contains("found no claim"), "{ran:?}");
+}
+
+#[test]
+fn files_in_other_encodings_are_found_and_read() {
+    let japanese = "ゾウガメの寿命は百年を超えることがあり、飼育された個体では百五十年の記録もある。";
+    let german = "Der Müllerweg führt über die große Brücke bis zum Bahnhof der Stadt.";
+    // Shift_JIS of the sentence, as an editor of its time writes it.
+    let shift_jis = encoding_rs::SHIFT_JIS.encode(japanese).0.into_owned();
+    let mut utf16 = vec![0xff, 0xfe];
+    let before: String = (0..6_000).map(|n| format!("Entry {n} is of {}.\n\n", n * n)).collect();
+    for unit in format!("{before}{FACT}\n").encode_utf16() {
+        utf16.extend(unit.to_le_bytes());
+    }
+    let latin = encoding_rs::WINDOWS_1252.encode(german).0.into_owned();
+    let (home, folder) = home_with(&[("ja.txt", shift_jis), ("wide.txt", utf16), ("de.txt", latin)]);
+    let _daemon = home.serve();
+    for (question, expected) in
+        [("ゾウガメの寿命", japanese), ("unreachable node pods", FACT), ("Wohin führt der Müllerweg?", german)]
+    {
+        let seen = home.run_json(&["research", question, "--dir", &folder]);
+        assert!(claims(&seen).contains(&expected), "{question}: {seen}");
+    }
+}
+
+#[test]
+fn a_text_that_repeats_itself_is_one_claim_and_one_that_is_too_large_is_named() {
+    let repeated = format!("{FACT}\n\n").repeat(10_000).into_bytes();
+    let filler = "Nothing of interest stands in this line of a very long file, which goes on.\n";
+    let large = format!("{}{FACT}\n", filler.repeat(17 * 1024 * 1024 / filler.len())).into_bytes();
+    let (home, folder) = home_with(&[("repeated.txt", repeated), ("large.txt", large)]);
+    let seen = home.run_json(&["research", "unreachable node pods", "--dir", &folder]);
+    assert_eq!(claims(&seen).iter().filter(|claim| **claim == FACT).count(), 1, "{seen}");
+    let skipped = seen["status"]["searches"][0]["skipped"].to_string();
+    assert!(skipped.contains("large.txt") && skipped.contains("larger than 16 MB"), "{seen}");
+}
+
+/// Answers whatever it is asked with prose.
+const TALKER: &str = r#"
+name = "talker"
+command = "/bin/sh"
+args = ["-c", '''cat > /dev/null; echo 'That is a good question. I would say yes.' ''']
+prompt = "stdin"
+output = "text"
+"#;
+
+#[test]
+fn a_program_that_answers_prose_is_a_warning() {
+    let (home, folder) = home_with(&[("notes.md", notes())]);
+    std::fs::create_dir(home.path("agents")).unwrap();
+    std::fs::write(home.path("agents/talker.toml"), TALKER).unwrap();
+    std::fs::write(home.path("config.toml"), "[research]\nmodel = \"agent:talker\"\n").unwrap();
+    let config = home.path("config.toml").display().to_string();
+    let seen = home.run_json(&["research", "unreachable nodes", "--dir", &folder, "--config", &config]);
+    assert_eq!(claims(&seen), [""; 0], "{seen}");
+    assert!(seen["status"]["warnings"].to_string().contains("could not be used"), "{seen}");
+    let task = seen["task_id"].as_str().unwrap();
+    let report = home.run(&["export", task, "--config", &config]).good();
+    assert!(report.out.contains("could not be used"), "{report:?}");
+}
+
+#[test]
+fn with_two_engines_down_a_slow_one_still_answers() {
+    let site = TestSite::start().unwrap();
+    site.set_mood("searxng", Mood::Slow(1_500));
+    site.set_mood("openalex", Mood::Broken);
+    let home = Home::sqlite()
+        .with_variable("MATSU_RESEARCH_SEARXNG", site.searxng())
+        .with_variable("MATSU_RESEARCH_OPENALEX", site.openalex())
+        .with_variable("MATSU_RESEARCH_ALLOW_HOSTS", site.hosts().join(","))
+        .with_variable("MATSU_RESEARCH_STEP_MS", "0")
+        .with_variable("MATSU_RESEARCH_BROWSER", "off");
+    let folder = home.path("gone");
+    std::fs::create_dir(&folder).unwrap();
+    let options = ["--dir", folder.to_str().unwrap(), "--max-pages", "2"];
+    let seen = home.run_json(&[&["research", "green tea"], &options[..]].concat());
+    let search = &seen["status"]["searches"][0];
+    assert!(search["engines"].to_string().contains("searxng"), "{seen}");
+    assert!(search["engines_failed"].to_string().contains("openalex"), "{seen}");
+    assert!(seen["status"]["warnings"].to_string().contains("openalex"), "{seen}");
+    assert!(search["pages_fetched"].as_u64().unwrap() > 0, "{seen}");
+}
