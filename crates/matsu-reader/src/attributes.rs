@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 /// What `blocks.rs`, `declared.rs`, `dom_smoothie` and the rules of parsing look at.
-const READ: [&str; 27] = [
+const READ: [&str; 28] = [
     "class",
     "id",
     "role",
@@ -13,6 +13,7 @@ const READ: [&str; 27] = [
     "data-component",
     "hidden",
     "aria-hidden",
+    "aria-modal",
     "style",
     "href",
     "rel",

@@ -166,6 +166,8 @@ mod tests {
             ("<svg/><path></svg><svgs><path></svg>", "<svg/><path></svg><svgs><path></svg>"),
             ("<p data-x='>' class=a>b</p>", "<p  class=a>b</p>"),
             ("<A HREF=x onclick=\"a('<p>')\" >b", "<A HREF=x  >b"),
+            // dom_smoothie leaves out dialogs by these two.
+            ("<div role=dialog aria-modal=true data-y>x", "<div role=dialog aria-modal=true >x"),
             ("<p data-x=1class=a><p class=b data-x><p =a b = c>", "<p ><p class=b ><p  >"),
             ("<iframe data-src=x></iframe><b title=\"open>", "<iframe data-src=x></iframe><b title=\"open>"),
             (

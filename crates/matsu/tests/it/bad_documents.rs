@@ -103,7 +103,7 @@ fn a_line_of_one_gigabyte_is_one_error() {
         fs::write(path, "long polling ").unwrap();
         File::options().write(true).open(path).unwrap().set_len(1024 * 1024 * 1024).unwrap();
     };
-    is_an_error_of_its_own("long-polling.txt", write, &["larger than allowed"]);
+    is_an_error_of_its_own("long-polling.txt", write, &["larger than 16 MB"]);
 }
 
 /// Reader processes of a daemon.
