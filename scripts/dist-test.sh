@@ -378,6 +378,8 @@ row_release() {
     git commit --quiet --message 'a release'
     git tag ready
     export MATSU_DIST=dist
+    # Written by the build of the page, and not in the repository.
+    cp "$here/ui/bundled.json" ui/
     MATSU_BINARY="$scratch/$archive/matsu" scripts/dist.sh >/dev/null
     scripts/release-check.sh --tag "v$version" >"$scratch/said" 2>&1 || { cat "$scratch/said" >&2; exit 1; }
     grep -q "version $version can be published" "$scratch/said"
