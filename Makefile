@@ -30,7 +30,7 @@ help: ## List the targets
 ui: ## Build the web page, if its sources changed (needs Node.js 20)
 	@scripts/ui.sh
 
-run: ui ## Build from source, quickly, and start the server (cargo run --profile source -p matsu -- serve)
+run: setup ui ## Build from source, quickly, and start the server (cargo run --profile source -p matsu -- serve)
 	cargo run --profile source --locked -p matsu -- serve
 
 test: setup ui ## All tests, tidy among them, with a private PostgreSQL server and a real Chromium
@@ -124,7 +124,8 @@ deploy: ## What can be checked of deploy/ without a cluster; says what was not
 dist: ui ## Every artefact of this platform in dist/, with sums (MATSU_BINARY=PATH packs a finished binary)
 	scripts/dist.sh
 
-dist-test: ## Install every artefact of dist/ as its users do; says what was not tried
+dist-test: ## Install every artefact of dist/ as its users do, plugins in the real AI command lines (over 1 GB, from npm); says what was not tried (MATSU_DIST_STRICT=1: fails then)
+	scripts/agents.sh >/dev/null
 	scripts/dist-test.sh
 
 release-check: ## Whether this tree and dist/ can be published

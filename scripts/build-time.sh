@@ -40,7 +40,7 @@ matsu=$(changed crates/matsu/src/paths.rs '"daemon.log"' '"daemon-1.log"')
 core=$(changed crates/matsu-core/src/limits.rs 'from_secs(30 \* 60), "a daemon' 'from_secs(31 * 60), "a daemon')
 after=$(load)
 size=$(awk -v b="$(stat -c %s target/source/matsu)" 'BEGIN { printf "%.0f", b / 1e6 }')
-crates=$(cargo tree -p matsu -e normal,build --prefix none --locked | sed 's/ .*//; /^$/d' | sort -u | wc -l)
+crates=$(cargo tree -p matsu -e normal,build --prefix none --locked | sed 's/ (.*//; /^$/d' | sort -u | wc -l)
 
 report() {
   cat <<MD

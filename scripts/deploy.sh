@@ -41,7 +41,10 @@ if docker compose version >/dev/null 2>&1; then
 else
   not_run "the compose file as Compose reads it (docker compose is missing)"
   # As YAML at least, with its anchors, and with nothing misspelt in what it says of Matsu.
-  python3 - <<'PY'
+  scripts/setup.sh dist
+  python=python3
+  "$python" -c 'import yaml' 2>/dev/null || python=/usr/bin/python3
+  "$python" - <<'PY'
 import yaml
 services = yaml.safe_load(open("deploy/compose.yaml"))["services"]
 assert set(services) == {"db", "serve", "worker"}, services

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Installs every artefact of dist/ as its users do, each in a folder of its own, and says aloud what could not be tried.
 #
-#   scripts/dist-test.sh [ROW…]   archive again npm wheel deb bundle installer formula plugins monitor image static; all unless named
+#   scripts/dist-test.sh [ROW…]                       all rows unless some are named; the function row_NAME is one
+#   MATSU_DIST_STRICT=1 scripts/dist-test.sh [ROW…]   fails at the end if something was not run, except what needs a
+#                                                     container service (image) or a published release (formula)
 #
 # Nothing is published and no account is used. Registries and file servers are on loopback.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 here=$PWD
+scripts/setup.sh dist
 dist=$(realpath "${MATSU_DIST:-dist}")
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 target=$(rustc -vV | sed -n 's/^host: //p')
@@ -16,11 +19,19 @@ npm_name=$(python3 -c 'import json; print(json.load(open("release.json"))["npm"]
 pypi_name=$(python3 -c 'import json; print(json.load(open("release.json"))["pypi"])')
 # Not below /tmp: some clients refuse a home there.
 scratch=$(mktemp -d "$here/target/dist-test.XXXXXX")
+own_home=$HOME
+# For files that another user reads.
+bare=$(mktemp -d)
 homes=()
+left_out=()
+row=
 started=()
 
 ok() { echo "dist-test: ok: $*"; }
-not_run() { echo "dist-test: NOT RUN: $*"; }
+not_run() {
+  echo "dist-test: NOT RUN: $*"
+  case $row in image | formula) ;; *) left_out+=("$*") ;; esac
+}
 
 finish() {
   local home pid
@@ -30,7 +41,7 @@ finish() {
       "$scratch/$archive/matsu" --data-dir "$home/.local/share/matsu" shutdown >/dev/null || echo "dist-test: a daemon in $home could not be ended" >&2
   done
   for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
-  rm -rf "$scratch"
+  rm -rf "$scratch" "$bare"
 }
 trap finish EXIT
 
@@ -63,16 +74,13 @@ row_archive() {
     mkdir -p "$root$(dirname "$library")"
     cp -L "$library" "$root$library"
   done
-  # It reads the certificates of the system and does not start without them.
-  mkdir -p "$root/etc/ssl/certs"
-  cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
   if [ "$(id -u)" = 0 ] || unshare -r true 2>/dev/null; then
     local enter=(chroot "$root")
     [ "$(id -u)" = 0 ] || enter=(unshare -r chroot "$root")
     [ "$("${enter[@]}" /bin/matsu --version)" = "matsu $version" ]
     # Without a daemon, because in this root there is nothing that could end one.
     HOME=/data MATSU_DATA_DIR=/data handshake "${enter[@]}" /bin/matsu mcp --no-daemon
-    ok "$archive.tar.gz runs in a root with $(find "$root" -name '*.so*' | wc -l) libraries, certificates and nothing else"
+    ok "$archive.tar.gz runs in a root with $(find "$root" -name '*.so*' | wc -l) libraries and nothing else, not even certificates"
   else
     not_run "the archive in a root of its own (chroot is not allowed here)"
   fi
@@ -223,6 +231,68 @@ row_installer() {
   [ "$(sha256sum "$HOME/.local/bin/matsu")" = "$before" ]
   [ "$(find "$HOME/.local/bin" -mindepth 1 | wc -l)" = 1 ]
   ok "the installer installs from a file server, and leaves what was there if the archive is cut off or missing"
+  if ! script -qec true /dev/null >/dev/null 2>&1; then not_run "the installer on a terminal ('script' is missing)"; return; fi
+  echo '{}' >"$HOME/.claude.json"
+  serve_files "$dist"
+  # On a terminal it asks: no, then yes. Then setup asks: no client, and the other questions by their defaults.
+  echo n | MATSU_DOWNLOADS="$address" script -qec "sh '$dist/install.sh'" /dev/null >"$HOME/said"
+  if ! grep -q 'connect your AI clients now' "$HOME/said" || grep -q 'AI clients found' "$HOME/said"; then cat "$HOME/said" >&2; exit 1; fi
+  printf 'y\nn\n\n\n' | env -u XDG_RUNTIME_DIR -u DBUS_SESSION_BUS_ADDRESS PATH=/usr/bin:/bin MATSU_DOWNLOADS="$address" \
+    script -qec "sh '$dist/install.sh'" /dev/null >"$HOME/said"
+  grep -q 'AI clients found: Claude Code' "$HOME/said" || { cat "$HOME/said" >&2; exit 1; }
+  [ "$(cat "$HOME/.claude.json")" = '{}' ]
+  ok "on a terminal the installer offers setup, and setup asks there"
+}
+
+# as_nobody COMMAND…: as a user who may install nothing.
+as_nobody() {
+  if [ "$(id -u)" = 0 ]; then setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; else "$@"; fi
+}
+
+# What a bare machine lacks: Node.js, a C compiler, the network once the program is there, time to end an installation.
+row_bare() {
+  home bare
+  local few="$bare/bin" network=(unshare -n)
+  mkdir -m 755 "$few"
+  ln -s "$(command -v id)" "$few/id"
+  printf '#!/bin/sh\n' | tee "$few/cargo" >"$few/cc"
+  chmod 755 "$bare" "$few"/c*
+  refused 'Node.js is missing: install it (Debian: nodejs npm), then run this again' \
+    as_nobody env -i PATH="$few" "$BASH" -s ui <scripts/setup.sh
+  rm "$few/cc"
+  refused 'a C compiler is missing: install it (Debian: gcc libc6-dev), then run this again' \
+    as_nobody env -i PATH="$few" "$BASH" -s <scripts/setup.sh
+  rm "$few/cargo"
+  refused 'cargo is missing: install Rust with rustup, then run this again' as_nobody env -i PATH="$few" "$BASH" -s <scripts/setup.sh
+  ok "without Node.js, a C compiler or Rust, setup.sh says what to install"
+
+  serve_files "$dist"
+  MATSU_DOWNLOADS="$address" sh "$dist/install.sh" >/dev/null
+  [ "$(id -u)" = 0 ] || network=(unshare -r -n)
+  if "${network[@]}" true 2>/dev/null; then
+    "${network[@]}" "$HOME/.local/bin/matsu" demo >"$HOME/said" 2>&1 || { cat "$HOME/said" >&2; exit 1; }
+    ok "the installed program runs its demonstration without a network"
+  else
+    not_run "the program without a network (unshare is not allowed here)"
+  fi
+
+  # Killed right before the new program is put in place.
+  local before slow="$scratch/slow" installer
+  before=$(sha256sum "$HOME/.local/bin/matsu")
+  mkdir "$slow"
+  printf '#!/bin/sh\n: >"%s/reached"\nexec sleep 60\n' "$slow" >"$slow/mv"
+  chmod +x "$slow/mv"
+  PATH="$slow:$PATH" MATSU_DOWNLOADS="$address" setsid sh "$dist/install.sh" >/dev/null 2>&1 &
+  installer=$!
+  timeout 60 sh -c 'until [ -e "$0/reached" ]; do sleep 0.1; done' "$slow"
+  kill -KILL -- "-$installer"
+  wait "$installer" 2>/dev/null || true
+  [ "$(sha256sum "$HOME/.local/bin/matsu")" = "$before" ]
+  "$HOME/.local/bin/matsu" --version >/dev/null
+  [ "$(find "$HOME/.local/bin" -name '.matsu-new-*' | wc -l)" = 1 ]
+  MATSU_DOWNLOADS="$address" sh "$dist/install.sh" >/dev/null
+  [ "$(find "$HOME/.local/bin" -mindepth 1 | wc -l)" = 1 ]
+  ok "an installation that is killed leaves the old program, and the next one clears what it left"
 }
 
 # refused TEXT COMMAND…: the command fails and says TEXT.
@@ -289,6 +359,62 @@ row_monitor() {
   ok "the monitor of the Claude Code plugin prints one line for work that has ended"
 }
 
+# A clone with all that a release needs is publishable; with one fault it is not, and the fault is named.
+row_release() {
+  local clone="$scratch/clone"
+  # Cargo keeps its crates where they are.
+  export CARGO_HOME=${CARGO_HOME:-$own_home/.cargo} RUSTUP_HOME=${RUSTUP_HOME:-$own_home/.rustup} CARGO_TARGET_DIR=$scratch/clone-target
+  home release
+  git clone --quiet "$here" "$clone"
+  (
+    cd "$clone"
+    git config user.name dist-test
+    git config user.email dist-test@example.org
+    sed -i "s/EXAMPLE-OWNER/some-owner/g" release.json crates/matsu/Cargo.toml
+    sed -i 's/"names_registered": false/"names_registered": true/' release.json
+    sed -i "s/^## \\[Unreleased\\]$/&\n\n## [$version] - 2026-01-01/" CHANGELOG.md
+    cargo run --quiet --locked -p xtask -- plugins >/dev/null
+    git add --all
+    git commit --quiet --message 'a release'
+    git tag ready
+    export MATSU_DIST=dist
+    # Written by the build of the page, and not in the repository.
+    cp "$here/ui/bundled.json" ui/
+    MATSU_BINARY="$scratch/$archive/matsu" scripts/dist.sh >/dev/null
+    scripts/release-check.sh --tag "v$version" >"$scratch/said" 2>&1 || { cat "$scratch/said" >&2; exit 1; }
+    grep -q "version $version can be published" "$scratch/said"
+
+    refused 'the tag is v9.9.9' scripts/release-check.sh --tag v9.9.9
+    fault 'names the placeholder EXAMPLE-OWNER' sed -i 's/some-owner/EXAMPLE-OWNER/' release.json
+    fault 'names on npm and PyPI are not registered' sed -i 's/"names_registered": true/"names_registered": false/' release.json
+    fault 'CHANGELOG.md has no section' sed -i "s/^## \\[$version\\].*//" CHANGELOG.md
+    fault 'there are changes that are not committed' sed -i '1s/^/x/' README.md
+    fault 'names another npm package' sed -i 's/--global @matsu/--global @other/' crates/matsu/src/commands/installed.rs
+    fault 'not those that xtask generates' bash -c 'sed -i s/1/2/ plugins/gemini/gemini-extension.json && git commit --quiet --all --message other'
+    fault 'is not below' sed -i 's/some-owner/other-owner/' crates/matsu/Cargo.toml
+    fault 'has another sum than SHA256SUMS' bash -c 'echo >>dist/server.json'
+    fault 'has no .whl' bash -c 'rm dist/*.whl && sed -i "/whl/d" dist/SHA256SUMS'
+    fault 'is not the file of the repository' bash -c '
+      mkdir -p "$0/plugins" && tar -xzf dist/*-plugins.tar.gz -C "$0/plugins" && echo >>"$0"/plugins/*/plugins/gemini/GEMINI.md
+      tar -czf dist/*-plugins.tar.gz -C "$0/plugins" "$(ls "$0/plugins")"' "$HOME"
+    git commit --quiet --allow-empty --message another
+    refused 'was made of another commit' scripts/release-check.sh
+  )
+  ok "release-check passes a tree that is ready, and names each of its faults"
+}
+
+# fault TEXT COMMAND…: after this change release-check fails and says TEXT; then the change is taken back.
+fault() {
+  local text=$1
+  shift
+  cp -a dist "$HOME/dist"
+  "$@"
+  refused "$text" scripts/release-check.sh
+  git reset --quiet --hard ready
+  rm -rf dist
+  mv "$HOME/dist" dist
+}
+
 row_image() {
   scripts/deploy.sh
 }
@@ -304,8 +430,13 @@ row_static() {
 [ -e "$dist/$archive.tar.gz" ] || { echo "dist-test: $dist/$archive.tar.gz is missing; run 'make dist' first" >&2; exit 1; }
 tar -xzf "$dist/$archive.tar.gz" -C "$scratch"
 rows=("$@")
-[ $# -gt 0 ] || rows=(archive again npm wheel deb bundle installer formula plugins monitor image static)
+[ $# -gt 0 ] || rows=(archive again npm wheel deb bundle installer bare formula plugins monitor release image static)
 for row in "${rows[@]}"; do
   declare -F "row_$row" >/dev/null || { echo "dist-test: there is no row '$row'; the rows are in the head of this script" >&2; exit 2; }
   "row_$row"
 done
+if [ "${MATSU_DIST_STRICT:-}" = 1 ] && [ ${#left_out[@]} -gt 0 ]; then
+  echo "dist-test: not everything was run, and MATSU_DIST_STRICT=1 asks for that; install what is missing, then run it again:" >&2
+  printf '  %s\n' "${left_out[@]}" >&2
+  exit 1
+fi

@@ -10,9 +10,13 @@ ZIG_VERSION=0.15.2
 ZIGBUILD_VERSION=0.22.3
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+scripts/setup.sh dist
 for program in python3 npm objdump strip git cargo; do
   command -v "$program" >/dev/null || { echo "dist: $program is missing; install it, then run this again" >&2; exit 1; }
 done
+# The same commit gives the same binary in another folder and for another user: no path of this machine is in it.
+cargo_home=$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")
+export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$PWD=/matsu"
 target=${MATSU_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
 if [ -z "${MATSU_BINARY:-}" ]; then
   if [ -n "${MATSU_GLIBC:-}" ]; then
@@ -26,6 +30,9 @@ if [ -z "${MATSU_BINARY:-}" ]; then
   else
     cargo build --release --locked -p matsu
     MATSU_BINARY="${CARGO_TARGET_DIR:-target}/release/matsu"
+  fi
+  if grep -qaF -e "$cargo_home/" -e "$PWD/" "$MATSU_BINARY"; then
+    echo "dist: the binary names folders of this machine, so another machine makes another one; see RUSTFLAGS in scripts/dist.sh" >&2
   fi
 fi
 out=${MATSU_DIST:-dist}

@@ -26,6 +26,8 @@ if (exec 3<>/dev/tcp/127.0.0.1/7878) 2>/dev/null; then fail "port 7878 is taken:
 export CARGO_HOME=${CARGO_HOME:-$HOME/.cargo} RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup}
 export npm_config_cache=${npm_config_cache:-$HOME/.npm}
 unset CARGO_TARGET_DIR
+# Settings that would lead out of the scratch home.
+unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME XDG_STATE_HOME CLAUDE_CONFIG_DIR CODEX_HOME MATSU_DATA_DIR
 [ -e "$HOME/.npmrc" ] && export npm_config_userconfig=$HOME/.npmrc
 mkdir "$scratch/home"
 export HOME=$scratch/home
@@ -64,7 +66,7 @@ while IFS= read -r line <&3; do
     # Nobody is here to look at a browser, or to say yes.
     "matsu open") typed="matsu open --print" ;;
     # No service of the user who runs this script is installed.
-    "matsu setup") typed="env -u XDG_RUNTIME_DIR -u DBUS_SESSION_BUS_ADDRESS matsu setup --yes" ;;
+    "matsu setup"*) typed="env -u XDG_RUNTIME_DIR -u DBUS_SESSION_BUS_ADDRESS matsu setup --yes" ;;
     "matsu connect") typed="matsu connect --yes" ;;
     *) typed=$line ;;
   esac

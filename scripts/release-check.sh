@@ -27,6 +27,13 @@ fi
 [ "$(python3 -c 'import json; print(json.load(open("release.json"))["names_registered"])')" = True ] ||
   wrong "release.json says that the names on npm and PyPI are not registered for this project; register them, then set names_registered"
 
+# What `matsu upgrade` and `matsu uninstall` print.
+for name in npm pypi; do
+  registered=$(python3 -c 'import json, sys; print(json.load(open("release.json"))[sys.argv[1]])' "$name")
+  grep -qE "(install --global|install --upgrade) ${registered}[@\"]" crates/matsu/src/commands/installed.rs ||
+    wrong "crates/matsu/src/commands/installed.rs names another $name package than $registered; write the name of release.json there"
+done
+
 # The generator has the version from the same place; what it wrote may be older.
 cargo run --quiet --locked -p xtask -- plugins >/dev/null
 [ -z "$(git status --porcelain -- plugins .claude-plugin .agents)" ] ||
@@ -67,8 +74,24 @@ for path in dist.iterdir():
 wrong = {name: value for name, value in found.items() if value != version}
 kinds = [".tgz", ".whl", ".mcpb", ".deb", "server.json", "matsu.rb", "install.sh", ".tar.gz"]
 missing = [kind for kind in kinds if not any(name.endswith(kind) for name in found)]
+faults = []
+commit_time = int(subprocess.run(["git", "log", "-1", "--format=%ct"], check=True, capture_output=True, text=True).stdout)
+for path in sorted(dist.glob("*.tar.gz")):
+    with tarfile.open(path) as archive:
+        if any(entry.mtime != commit_time for entry in archive):
+            faults.append(f"{path.name} was made of another commit; run 'make dist' again")
+        if not path.name.endswith("-plugins.tar.gz"):
+            continue
+        for entry in filter(tarfile.TarInfo.isfile, archive):
+            name = entry.name.split("/", 1)[1]
+            ours = pathlib.Path(name)
+            if not ours.is_file() or ours.read_bytes() != archive.extractfile(entry).read():
+                faults.append(f"{path.name}: {name} is not the file of the repository; run 'make dist' again")
+            if name.endswith("plugin.json") or name.endswith("gemini-extension.json"):
+                found[f"{path.name}: {name}"] = json.load(archive.extractfile(entry)).get("version")
 binstall = tomllib.loads(pathlib.Path("crates/matsu/Cargo.toml").read_text())["package"]["metadata"]["binstall"]["pkg-url"]
 problems = [f"{name} carries version {value}, not {version}; run 'make dist' again" for name, value in wrong.items()]
+problems += faults
 problems += [f"{dist} has no {kind}; run 'make dist' again" for kind in missing]
 if not binstall.startswith(release["repository"] + "/"):
     problems.append(f"pkg-url in crates/matsu/Cargo.toml is not below {release['repository']}; write the same address")
@@ -88,6 +111,8 @@ if [ -e "$dist/matsu-$version-$target.tar.gz" ]; then
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
   tar -xzf "$dist/matsu-$version-$target.tar.gz" -C "$scratch" --strip-components=1
+  said=$("$scratch/matsu" --version || true)
+  [ "$said" = "matsu $version" ] || wrong "the packed binary says '$said', not 'matsu $version'; run 'make dist' again"
   for packed in "$fixtures"/store-*.db.gz; do
     name=$(basename "$packed" .db.gz)
     mkdir "$scratch/$name"

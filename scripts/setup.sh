@@ -6,6 +6,8 @@
 #   scripts/setup.sh browser and a Chromium, for the tests of the page
 #   scripts/setup.sh remote  and what stands in front of a remote server: Caddy, nginx, ssh
 #   scripts/setup.sh desktop and a desktop that shows notices without a screen: dunst, notify-send, Xvfb, a bus
+#   scripts/setup.sh dist    and what packs and tests the artefacts: Python with venv and YAML, binutils, man, curl,
+#                            Ruby
 #   scripts/setup.sh chaos   and what the chaos tests need besides: a clock that can be set for one process
 #
 # The Rust toolchain is not installed here: rustup reads rust-toolchain.toml.
@@ -36,7 +38,7 @@ install() {
 # SQLite is compiled from C into the binary.
 if ! command -v cc >/dev/null; then install "a C compiler" gcc libc6-dev; fi
 
-if [ "${1:-}" = ui ] || [ "${1:-}" = browser ]; then
+if [ "${1:-}" = ui ] || [ "${1:-}" = browser ] || [ "${1:-}" = dist ]; then
   if ! command -v node >/dev/null || ! command -v npm >/dev/null; then install Node.js nodejs npm; fi
 fi
 
@@ -50,6 +52,20 @@ if [ "${1:-}" = desktop ]; then
   command -v dunst >/dev/null || install dunst dunst
   command -v notify-send >/dev/null || install notify-send libnotify-bin
   command -v Xvfb >/dev/null || install Xvfb xvfb
+fi
+
+if [ "${1:-}" = dist ]; then
+  command -v python3 >/dev/null || install Python python3
+  python3 -c 'import ensurepip, venv' 2>/dev/null || install "venv for Python" python3-venv
+  command -v objdump >/dev/null || install "the binary utilities" binutils
+  command -v man >/dev/null || install man man-db
+  command -v curl >/dev/null || install curl curl ca-certificates
+  # Only the check of the Homebrew formula.
+  command -v ruby >/dev/null || install Ruby ruby
+  # Only the check of the compose file reads YAML. Another Python than the system's may be the first on the PATH.
+  if [ "$(uname -s)" = Linux ] && ! python3 -c 'import yaml' 2>/dev/null && ! /usr/bin/python3 -c 'import yaml' 2>/dev/null; then
+    install "YAML for Python" python3-yaml
+  fi
 fi
 
 if [ "${1:-}" = chaos ] && ! compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null; then

@@ -3,6 +3,7 @@
 #
 #   MATSU_INSTALL_DIR   where the program goes; ~/.local/bin unless set
 #   MATSU_DOWNLOADS     another place that has the archives and SHA256SUMS
+#   MATSU_SETUP=no      do not ask whether to run `matsu setup`; without a terminal nothing is asked either
 #
 # The archive is checked against SHA256SUMS before anything is written, and the program is put in place in one step, so
 # that an interrupted installation leaves what was there before.
@@ -43,6 +44,10 @@ main() {
   mkdir -p "$folder" 2>/dev/null || fail "cannot create $folder; set MATSU_INSTALL_DIR to a folder that you can write to"
   [ -w "$folder" ] || fail "cannot write to $folder; set MATSU_INSTALL_DIR to a folder that you can write to"
 
+  # Left by an installation that was killed.
+  for left in "$folder"/.matsu-new-*; do
+    kill -0 "${left##*-}" 2>/dev/null || rm -f "$left"
+  done
   scratch=$(mktemp -d)
   new="$folder/.matsu-new-$$"
   trap 'rm -rf "$scratch" "$new"' EXIT
@@ -73,6 +78,18 @@ main() {
   case ":$PATH:" in
     *":$folder:"*) echo "install: next: matsu setup" ;;
     *) echo "install: $folder is not on the PATH; add it, then run: matsu setup" ;;
+  esac
+  offer_setup
+}
+
+# The script itself may come through stdin, so a person is asked on the terminal.
+offer_setup() {
+  if [ "${MATSU_SETUP:-}" = no ] || ! [ -t 1 ] || ! (: </dev/tty) 2>/dev/null; then return; fi
+  printf 'install: connect your AI clients now? Every file is shown before it is written. [Y/n] '
+  read -r answer </dev/tty || return 0
+  case $answer in
+    "" | [Yy] | [Yy][Ee][Ss]) "$folder/matsu" setup </dev/tty || echo "install: setup was not finished; run it again: matsu setup" ;;
+    *) ;;
   esac
 }
 

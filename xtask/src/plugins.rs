@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 /// How long a client lets one call take, in seconds, where the plugin may set it. `matsu connect` uses the same.
-const CALL_SECONDS: u64 = 1_800;
+const CALL_SECONDS: u64 = 3_600;
 /// Answered before the client gives up.
 const MARGIN_SECONDS: u64 = 20;
 /// For clients whose limit a plugin cannot set: most give up after a minute.

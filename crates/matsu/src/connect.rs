@@ -7,6 +7,7 @@ pub mod clients;
 pub mod json_text;
 pub mod pieces;
 pub mod record;
+mod saved;
 
 pub use clients::{CLIENTS, Client};
 pub use pieces::Wish;

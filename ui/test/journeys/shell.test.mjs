@@ -32,6 +32,21 @@ test('a link signs in once; used again it says so', withHome(async (home) => {
   await context.close();
 }));
 
+test('lists without work lead to the first example, research and chat', withHome(async (home) => {
+  const { context, page } = await signedIn(home, browser);
+  for (const path of ['/', '/tasks', '/jobs']) {
+    await page.goto(`${home.address}${path}`);
+    await page.getByText('matsu demo --keep').waitFor();
+    for (const [name, to] of [['Research a question', '/research'], ['Ask in a chat', '/chat']]) {
+      assert.equal(await page.getByRole('link', { name }).getAttribute('href'), to, path);
+    }
+  }
+  await page.getByRole('link', { name: 'Research a question' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Research' }).waitFor();
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+}));
+
 test('work appears, runs and ends on the page without a reload', withHome(async (home) => {
   const { context, page } = await signedIn(home, browser);
   await page.evaluate(() => (window.untouched = true));

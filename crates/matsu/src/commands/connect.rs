@@ -11,6 +11,7 @@ use super::ask::Ask;
 use super::{Context, print_json};
 use crate::cli::Global;
 use crate::connect::pieces::{self, Edit};
+use crate::connect::record::Change;
 use crate::connect::{CLIENTS, Client, Undone, Wish, record};
 use crate::homes::Homes;
 use crate::service;
@@ -47,37 +48,41 @@ pub fn run(cx: &Context, global: &Global, args: &Connect) -> Result<ExitCode> {
     if clients.is_empty() {
         bail!("no AI client was found; name one to set it up anyway, for instance `matsu connect claude`");
     }
-    // Once more is again from the start: what an earlier version put there goes first.
-    let again: Vec<&&Client> = clients.iter().filter(|client| is_connected(cx, client)).collect();
-    for client in &again {
-        record::undo(&cx.config.paths.data_dir, client.name)?;
-    }
-    let plans = plans(global, &homes, &clients, args.hooks)?;
-    if !args.yes && again.is_empty() && !agreed(&plans)? {
+    let plans = plans(cx, global, &homes, &clients, args.hooks)?;
+    if !args.yes && !agreed(&plans)? {
         say!("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }
-    for (client, edits) in &plans {
-        record::apply(&cx.config.paths.data_dir, client.name, edits)?;
-    }
+    record::apply(&cx.config.paths.data_dir, &changes(&plans))?;
     report(cx, &plans, args.hooks);
     Ok(ExitCode::SUCCESS)
 }
 
-/// What would be written for these clients.
+/// What would be written for these clients. A client that is connected is planned from the start: against its files
+/// without what an earlier version put there.
 pub fn plans(
+    cx: &Context,
     global: &Global,
     homes: &Homes,
     clients: &[&'static Client],
     hooks: bool,
 ) -> Result<Vec<(&'static Client, Vec<Edit>)>> {
     let program = std::env::current_exe().context("cannot find this program on disk")?;
-    let wish = Wish { program, options: options(global)?, hooks };
-    clients.iter().map(|client| Ok((*client, pieces::edits(client, homes, &wish)?))).collect()
+    let wish = Wish { program, options: options(cx, global)?, hooks };
+    let edits = |client: &'static Client| {
+        let texts = record::texts_without(&cx.config.paths.data_dir, client.name)?;
+        Ok((client, pieces::edits(client, homes, &wish, &texts)?))
+    };
+    clients.iter().copied().map(edits).collect()
+}
+
+/// A client that is connected is written anew.
+pub fn changes<'a>(plans: &'a [(&'static Client, Vec<Edit>)]) -> Vec<Change<'a>> {
+    plans.iter().map(|(client, edits)| Change { name: client.name, edits, replaces: true }).collect()
 }
 
 /// What was passed here to choose a store, for the client to pass as well.
-fn options(global: &Global) -> Result<Vec<String>> {
+fn options(cx: &Context, global: &Global) -> Result<Vec<String>> {
     let path = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
     let mut options = Vec::new();
     if let Some(folder) = &global.data_dir {
@@ -91,7 +96,8 @@ fn options(global: &Global) -> Result<Vec<String>> {
             "--store {}: a client's file shall hold no password; set store.url in the configuration file instead",
             crate::config::without_password(url)
         ),
-        Some(url) => options.extend(["--store".to_owned(), url.clone()]),
+        // The client starts it in another folder, where a relative path would mean another file.
+        Some(_) => options.extend(["--store".to_owned(), cx.config.store_url().to_owned()]),
         None => {}
     }
     Ok(options)

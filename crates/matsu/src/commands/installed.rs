@@ -45,7 +45,7 @@ impl Installed {
             Self::Pip => "pip install --upgrade matsu-cli",
             Self::Deb => "sudo dpkg -i matsu_VERSION_amd64.deb (the package is with the release)",
             Self::Homebrew => "brew upgrade matsu",
-            Self::Cargo => "cargo binstall matsu",
+            Self::Cargo => "git pull, then cargo install --locked --path crates/matsu, in your clone of the repository",
             Self::ByHand => "run the installer of the release again, or `git pull` and build again",
         }
     }
@@ -75,5 +75,21 @@ mod tests {
         assert_eq!(at("/usr/bin/matsu"), Installed::Deb);
         assert_eq!(at("/home/a/.local/share/uv/tools/matsu-cli/bin/matsu"), Installed::Pip);
         assert_eq!(at("/home/a/.local/bin/matsu"), Installed::ByHand);
+    }
+
+    #[test]
+    fn the_names_are_those_that_are_published() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../release.json");
+        let release: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let name = |key: &str| release[key].as_str().unwrap().to_owned();
+        let (npm, pypi, deb) = (name("npm"), name("pypi"), name("deb"));
+        assert_eq!(Installed::Npm.upgrade(), format!("npm install --global {npm}@latest"));
+        assert_eq!(Installed::Npm.remove(), format!("npm uninstall --global {npm}"));
+        assert_eq!(Installed::Pip.upgrade(), format!("pip install --upgrade {pypi}"));
+        assert_eq!(Installed::Pip.remove(), format!("pip uninstall {pypi}"));
+        assert!(Installed::Deb.upgrade().starts_with(&format!("sudo dpkg -i {deb}_VERSION_")));
+        assert_eq!(Installed::Deb.remove(), format!("sudo dpkg -r {deb}"));
+        // On crates.io no name is ours.
+        assert!(Installed::Cargo.upgrade().contains("--path crates/matsu"));
     }
 }

@@ -1,11 +1,12 @@
 //! `matsu setup`: from installed to connected. Finds AI clients and agents, asks with defaults, shows every file before
 //! it is written. `matsu uninstall` takes everything out again.
 
-mod folders;
+mod notices;
+mod settings;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Args;
 use matsu_adapters::agents::registry::Registry;
 use serde_json::json;
@@ -14,6 +15,7 @@ use super::ask::Ask;
 use super::{Context, connect, print_json, service};
 use crate::cli::Global;
 use crate::connect::pieces::Edit;
+use crate::connect::record::Change;
 use crate::connect::{CLIENTS, Client, record};
 use crate::homes::Homes;
 
@@ -28,11 +30,11 @@ pub struct Setup {
 }
 
 /// What the answers come to.
-struct Plan<'a> {
-    clients: Vec<(&'a Client, Vec<Edit>)>,
+struct Plan {
+    clients: Vec<(&'static Client, Vec<Edit>)>,
     hooks: bool,
     service: bool,
-    folders: Option<Edit>,
+    settings: Option<Edit>,
 }
 
 pub fn run(cx: &Context, global: &Global, args: &Setup) -> Result<ExitCode> {
@@ -55,21 +57,33 @@ pub fn run(cx: &Context, global: &Global, args: &Setup) -> Result<ExitCode> {
         return finish(cx, &plan, "refused", "Nothing was written.");
     }
     let data_dir = &cx.config.paths.data_dir;
-    for (client, edits) in &plan.clients {
-        record::apply(data_dir, client.name, edits)?;
-    }
-    if let Some(edit) = &plan.folders {
-        record::apply(data_dir, folders::RECORD, std::slice::from_ref(edit))?;
-    }
-    if plan.service && service::install_quietly(cx, global)? == ExitCode::FAILURE {
-        return Ok(ExitCode::FAILURE);
+    let mut changes = connect::changes(&plan.clients);
+    let settings = plan.settings.as_slice();
+    changes.extend(plan.settings.iter().map(|_| Change { name: settings::RECORD, edits: settings, replaces: false }));
+    let applied = record::apply(data_dir, &changes)?;
+    if plan.service {
+        match service::install_quietly(cx, global) {
+            Ok(ExitCode::SUCCESS) => {}
+            Ok(code) => {
+                say!("Everything else was written. Run the failed commands again in your own session.");
+                return Ok(code);
+            }
+            Err(error) => {
+                applied.take_back().context("the service was not installed, and some files were left as written")?;
+                return Err(error.context("the service was not installed, and nothing else was changed"));
+            }
+        }
     }
     finish(cx, &plan, "written", "Done. `matsu uninstall` takes all of it out again.")
 }
 
-impl Plan<'_> {
+impl Plan {
     fn is_empty(&self) -> bool {
-        self.clients.is_empty() && !self.service && self.folders.is_none()
+        self.clients.is_empty() && !self.service && self.settings.is_none()
+    }
+
+    fn edits(&self) -> impl Iterator<Item = &Edit> {
+        self.clients.iter().flat_map(|(_, edits)| edits).chain(&self.settings)
     }
 }
 
@@ -85,7 +99,7 @@ fn show_found(cx: &Context, homes: &Homes) {
     }
 }
 
-fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan<'static>> {
+fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan> {
     let mut chosen = Vec::new();
     for client in CLIENTS.iter().filter(|client| client.is_installed(homes) && !connect::is_connected(cx, client)) {
         if ask.yes_or_no(&format!("Connect {}?", client.title), true)? {
@@ -94,20 +108,20 @@ fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan<'
     }
     let hooks = chosen.iter().any(|client| client.hooks.is_some())
         && ask.yes_or_no("Install hooks, so that results also reach a session that does not wait for them?", true)?;
-    let clients = connect::plans(global, homes, &chosen, hooks)?;
+    let clients = connect::plans(cx, global, homes, &chosen, hooks)?;
     let service = crate::service::can_install(&cx.config)?
         && ask.yes_or_no("Start Matsu with the machine, so that work goes on after a restart?", true)?;
     let typed = match cx.config.research_folders().is_empty() {
         true => ask.line("Folders that research may search, separated by colons (empty: none): ")?,
         false => String::new(),
     };
-    let folders = if typed.is_empty() { None } else { Some(folders::edit(cx, homes, &typed)?) };
-    Ok(Plan { clients, hooks, service, folders })
+    let channel = if cx.config.layers.notify.is_empty() { notices::ask(ask)? } else { None };
+    let settings = settings::edit(cx, homes, &typed, channel.as_deref())?;
+    Ok(Plan { clients, hooks, service, settings })
 }
 
 fn show(cx: &Context, plan: &Plan) -> Result<()> {
-    let edits = plan.clients.iter().flat_map(|(_, edits)| edits).chain(&plan.folders);
-    for edit in edits {
+    for edit in plan.edits() {
         say!("  {} in {}", edit.what, edit.file.display());
     }
     if plan.service {
@@ -118,13 +132,12 @@ fn show(cx: &Context, plan: &Plan) -> Result<()> {
 
 fn finish(cx: &Context, plan: &Plan, outcome: &str, words: &str) -> Result<ExitCode> {
     if cx.json {
-        let files = plan.clients.iter().flat_map(|(_, edits)| edits).chain(&plan.folders).map(|edit| &edit.file);
         print_json(&json!({
             "outcome": outcome,
             "clients": plan.clients.iter().map(|(client, _)| client.name).collect::<Vec<_>>(),
             "hooks": plan.hooks,
             "service": plan.service,
-            "files": files.collect::<Vec<_>>(),
+            "files": plan.edits().map(|edit| &edit.file).collect::<Vec<_>>(),
         }));
         return Ok(ExitCode::SUCCESS);
     }

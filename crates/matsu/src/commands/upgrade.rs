@@ -1,6 +1,7 @@
 //! `matsu upgrade`: which version this is, which one the daemon runs, how to get a newer one; with `--check`, whether
 //! there is one. It changes nothing.
 
+use std::cmp::Ordering;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -46,8 +47,11 @@ pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
         }
     }
     match (newest, error) {
-        (Some(newest), _) if newest == HERE => say!("This is the newest release."),
-        (Some(newest), _) => say!("Newest release: {newest}. Upgrade with: {}", installed.upgrade()),
+        (Some(newest), _) => match compare(HERE, &newest) {
+            Ordering::Less => say!("Newest release: {newest}. Upgrade with: {}", installed.upgrade()),
+            Ordering::Equal => say!("This is the newest release."),
+            Ordering::Greater => say!("Newest release: {newest}. This program is newer; there is nothing to do."),
+        },
         (None, Some(error)) => {
             say!("The newest release is not known: {error}");
             return Ok(ExitCode::FAILURE);
@@ -55,4 +59,36 @@ pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
         (None, None) => say!("Upgrade with: {}", installed.upgrade()),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// By number, and by letter what is no number. What comes before a release (1.2.0-rc.1) is older than it.
+fn compare(one: &str, other: &str) -> Ordering {
+    /// A number sorts before a word.
+    type Part<'a> = (bool, u64, &'a str);
+    fn parts(text: &str) -> Vec<Part<'_>> {
+        text.split('.').map(|part| part.parse().map_or((true, 0, part), |number| (false, number, ""))).collect()
+    }
+    fn key(version: &str) -> (Vec<Part<'_>>, bool, Vec<Part<'_>>) {
+        // What follows + is about the build.
+        let version = version.split('+').next().unwrap_or(version);
+        let (release, before) = version.split_once('-').unwrap_or((version, ""));
+        (parts(release), before.is_empty(), parts(before))
+    }
+    key(one).cmp(&key(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        let rising = ["0.1.0", "0.2.0-rc.2", "0.2.0-rc.10", "0.2.0", "0.10.0", "1.0.0"];
+        for (at, one) in rising.iter().enumerate() {
+            for (other_at, other) in rising.iter().enumerate() {
+                assert_eq!(compare(one, other), at.cmp(&other_at), "{one} {other}");
+            }
+        }
+        assert_eq!(compare("1.0.0+a", "1.0.0+b"), Ordering::Equal);
+    }
 }

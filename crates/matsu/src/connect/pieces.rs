@@ -1,6 +1,7 @@
 //! What is put into a client's files: the server entry, a short rule for the model, and, if wished, hooks.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,10 @@ pub struct Wish {
     pub options: Vec<String>,
     pub hooks: bool,
 }
+
+/// Files whose text counts as another than the one on disk: without our own pieces, which go before new ones come.
+/// `None`: without them there is no such file.
+pub type Texts = BTreeMap<PathBuf, Option<String>>;
 
 /// One file and what happens to it.
 #[derive(Debug)]
@@ -63,13 +68,13 @@ When you need the result, wait with one call of `get_task_status` or `get_status
 something changes. Do not poll in short intervals. `get_task_status` without arguments lists what is open or unread.";
 
 /// Everything that would be changed, without changing it.
-pub fn edits(client: &Client, homes: &Homes, wish: &Wish) -> Result<Vec<Edit>> {
-    let mut edits = vec![server(client, homes, wish)?];
+pub fn edits(client: &Client, homes: &Homes, wish: &Wish, texts: &Texts) -> Result<Vec<Edit>> {
+    let mut edits = vec![server(client, homes, wish, texts)?];
     if let Some(rule) = client.rule {
-        edits.push(rule_block(rule(homes))?);
+        edits.push(rule_block(rule(homes), texts)?);
     }
     if let Some(hooks) = client.hooks.filter(|_| wish.hooks) {
-        add_hooks(&mut edits, &hooks(homes), wish)?;
+        add_hooks(&mut edits, &hooks(homes), wish, texts)?;
     }
     Ok(edits)
 }
@@ -80,9 +85,9 @@ fn arguments(wish: &Wish, timeout: Timeout) -> Vec<String> {
     [wish.options.clone(), own.to_vec()].concat()
 }
 
-fn server(client: &Client, homes: &Homes, wish: &Wish) -> Result<Edit> {
+fn server(client: &Client, homes: &Homes, wish: &Wish, texts: &Texts) -> Result<Edit> {
     let servers = (client.servers)(homes);
-    let before = read(servers.file())?;
+    let before = text_of(servers.file(), texts)?;
     let text = before.clone().unwrap_or_default();
     let program = wish.program.to_string_lossy();
     let args = arguments(wish, client.timeout);
@@ -139,8 +144,8 @@ pub fn insert_table(text: &str, program: &str, args: &[String], timeout: Timeout
     Ok(Inserted { text, piece, place: None })
 }
 
-fn rule_block(file: PathBuf) -> Result<Edit> {
-    let before = read(&file)?;
+fn rule_block(file: PathBuf, texts: &Texts) -> Result<Edit> {
+    let before = text_of(&file, texts)?;
     let text = before.clone().unwrap_or_default();
     if text.contains(BEGIN) {
         bail!("{} holds a rule of Matsu already; take it out with --undo first", file.display());
@@ -159,11 +164,11 @@ fn rule_block(file: PathBuf) -> Result<Edit> {
 }
 
 /// Some clients keep hooks in the file that lists their servers: then both are one edit.
-fn add_hooks(edits: &mut Vec<Edit>, hooks: &Hooks, wish: &Wish) -> Result<()> {
+fn add_hooks(edits: &mut Vec<Edit>, hooks: &Hooks, wish: &Wish, texts: &Texts) -> Result<()> {
     let mut edit = match edits.iter().position(|edit| edit.file == hooks.file) {
         Some(at) => Edit { what: "the MCP server and hooks", ..edits.remove(at) },
         None => {
-            let before = read(&hooks.file)?;
+            let before = text_of(&hooks.file, texts)?;
             let after = before.clone().unwrap_or_default();
             Edit { file: hooks.file.clone(), before, after, pieces: Vec::new(), what: "hooks" }
         }
@@ -188,7 +193,11 @@ fn shell_word(text: &str) -> String {
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-pub fn read(file: &std::path::Path) -> Result<Option<String>> {
+fn text_of(file: &Path, texts: &Texts) -> Result<Option<String>> {
+    texts.get(file).map_or_else(|| read(file), |text| Ok(text.clone()))
+}
+
+pub fn read(file: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

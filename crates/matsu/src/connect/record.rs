@@ -2,14 +2,13 @@
 //! could not be found again; taken out piece by piece, so that what others wrote meanwhile stays.
 
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::pieces::{Edit, Piece};
+use super::pieces::{Edit, Piece, Texts, read};
+use super::saved::{Saved, make_folder_of, missing_folders, write_as_it_was};
 use crate::private_files::{make_private_folder, write_private};
 
 #[derive(Serialize, Deserialize)]
@@ -66,35 +65,97 @@ pub fn names(data_dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Makes the edits, on record.
-pub fn apply(data_dir: &Path, client: &str, edits: &[Edit]) -> Result<()> {
-    let entry = |edit: &Edit| {
-        let missing = edit.file.ancestors().skip(1).take_while(|folder| !folder.exists());
-        Entry {
-            file: edit.file.clone(),
-            was_there: edit.before.is_some(),
-            pieces: edit.pieces.clone(),
-            folders: missing.map(Path::to_owned).collect(),
+/// What is written under one name.
+pub struct Change<'a> {
+    pub name: &'a str,
+    pub edits: &'a [Edit],
+    /// What is on record under this name is taken out first; otherwise it stays, on the same record.
+    pub replaces: bool,
+}
+
+/// All files of a change as they were before it.
+pub struct Applied(Vec<Saved>);
+
+impl Applied {
+    /// Puts everything back, the last one first, and names every file for which that was not possible.
+    pub fn take_back(&self) -> Result<()> {
+        let errors = self.0.iter().rev().filter_map(|saved| saved.put_back().err());
+        let errors = errors.map(|error| format!("{error:#}")).collect::<Vec<_>>();
+        if errors.is_empty() { Ok(()) } else { bail!("not put back: {}", errors.join("; ")) }
+    }
+}
+
+/// Makes all edits, on record, or none of them: what was written before an error is put back.
+pub fn apply(data_dir: &Path, changes: &[Change]) -> Result<Applied> {
+    let mut applied = Applied(Vec::new());
+    for change in changes {
+        let record = place(data_dir, change.name);
+        applied.0.push(Saved::of(&record)?);
+        let earlier = load(&record)?.map(|record| record.files).unwrap_or_default();
+        let files = change.edits.iter().map(|edit| &edit.file).chain(earlier.iter().map(|entry| &entry.file));
+        for file in files {
+            applied.0.push(Saved::of(file)?);
         }
-    };
-    let record = Record { files: edits.iter().map(entry).collect() };
+    }
+    for change in changes {
+        if let Err(error) = apply_one(data_dir, change) {
+            let state = match applied.take_back() {
+                Ok(()) => "nothing was changed".to_owned(),
+                Err(left) => format!("{left:#}"),
+            };
+            return Err(error.context(state));
+        }
+    }
+    Ok(applied)
+}
+
+fn apply_one(data_dir: &Path, change: &Change) -> Result<()> {
+    let place = place(data_dir, change.name);
+    if change.replaces {
+        undo(data_dir, change.name)?;
+    }
+    let mut record = load(&place)?.unwrap_or(Record { files: Vec::new() });
+    for edit in change.edits {
+        match record.files.iter_mut().find(|entry| entry.file == edit.file) {
+            // The newest pieces come out first.
+            Some(entry) => entry.pieces.splice(0..0, edit.pieces.iter().cloned()).for_each(drop),
+            None => record.files.push(Entry {
+                file: edit.file.clone(),
+                was_there: edit.before.is_some(),
+                pieces: edit.pieces.clone(),
+                folders: missing_folders(&edit.file),
+            }),
+        }
+    }
     make_private_folder(data_dir)?;
     make_private_folder(&data_dir.join("connect"))?;
-    write_private(&place(data_dir, client), &serde_json::to_string_pretty(&record)?)?;
-    for edit in edits {
-        if let Some(folder) = edit.file.parent() {
-            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        }
+    write_private(&place, &serde_json::to_string_pretty(&record)?)?;
+    for edit in change.edits {
+        make_folder_of(&edit.file)?;
         write_as_it_was(&edit.file, &edit.after)?;
     }
     Ok(())
 }
 
+fn load(place: &Path) -> Result<Option<Record>> {
+    let Some(text) = read(place)? else { return Ok(None) };
+    Ok(Some(serde_json::from_str(&text).with_context(|| format!("cannot read {}", place.display()))?))
+}
+
+/// The files on record as they would be after `undo`.
+pub fn texts_without(data_dir: &Path, client: &str) -> Result<Texts> {
+    let entries = load(&place(data_dir, client))?.map(|record| record.files).unwrap_or_default();
+    let text = |entry: &Entry| match without_pieces(entry) {
+        Without::Gone | Without::Nothing => None,
+        Without::Text { text, .. } => Some(text),
+    };
+    Ok(entries.iter().map(|entry| (entry.file.clone(), text(entry))).collect())
+}
+
 /// Takes everything out again. A client that was never connected answers with nothing.
 pub fn undo(data_dir: &Path, client: &str) -> Result<Vec<Undone>> {
     let place = place(data_dir, client);
-    let Ok(text) = fs::read_to_string(&place) else { return Ok(Vec::new()) };
-    let record: Record = serde_json::from_str(&text).with_context(|| format!("cannot read {}", place.display()))?;
+    let Some(record) = load(&place)? else { return Ok(Vec::new()) };
     let mut undone = Vec::new();
     for entry in record.files {
         undone.push(undo_one(entry)?);
@@ -103,8 +164,21 @@ pub fn undo(data_dir: &Path, client: &str) -> Result<Vec<Undone>> {
     Ok(undone)
 }
 
-fn undo_one(entry: Entry) -> Result<Undone> {
-    let Ok(mut text) = fs::read_to_string(&entry.file) else { return Ok(Undone::Gone(entry.file)) };
+/// What a file is without our pieces.
+enum Without {
+    /// It is not there now.
+    Gone,
+    /// It was made for our pieces and holds nothing else.
+    Nothing,
+    Text {
+        text: String,
+        /// All pieces were found.
+        is_whole: bool,
+    },
+}
+
+fn without_pieces(entry: &Entry) -> Without {
+    let Ok(mut text) = fs::read_to_string(&entry.file) else { return Without::Gone };
     let mut is_whole = true;
     for piece in &entry.pieces {
         match piece.taken_out_of(&text) {
@@ -114,32 +188,25 @@ fn undo_one(entry: Entry) -> Result<Undone> {
     }
     // A client that wrote the file anew leaves the empty object that stood around our piece.
     if !entry.was_there && is_whole && matches!(text.trim(), "" | "{}") {
-        fs::remove_file(&entry.file)?;
-        // Only empty ones go: others may have put things there.
-        for folder in &entry.folders {
-            let _ = fs::remove_dir(folder);
-        }
-        return Ok(Undone::Removed(entry.file));
+        return Without::Nothing;
     }
-    write_as_it_was(&entry.file, &text)?;
-    Ok(if is_whole { Undone::Restored(entry.file) } else { Undone::Changed(entry.file) })
+    Without::Text { text, is_whole }
 }
 
-/// Beside it and by rename, under the same permissions; a link keeps pointing where it did.
-fn write_as_it_was(file: &Path, text: &str) -> Result<()> {
-    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let fresh = file.with_extension("matsu-new");
-    // What a killed process left: it may lie there under any permissions.
-    let _ = fs::remove_file(&fresh);
-    let write = || -> std::io::Result<()> {
-        // The file may hold the client's logins, so other users may not read the copy at any moment.
-        let mut copy = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&fresh)?;
-        copy.write_all(text.as_bytes())?;
-        if let Ok(meta) = fs::metadata(&file) {
-            copy.set_permissions(meta.permissions())?;
+fn undo_one(entry: Entry) -> Result<Undone> {
+    match without_pieces(&entry) {
+        Without::Gone => Ok(Undone::Gone(entry.file)),
+        Without::Nothing => {
+            fs::remove_file(&entry.file).with_context(|| format!("cannot remove {}", entry.file.display()))?;
+            // Only empty ones go: others may have put things there.
+            for folder in &entry.folders {
+                let _ = fs::remove_dir(folder);
+            }
+            Ok(Undone::Removed(entry.file))
         }
-        copy.sync_all()?;
-        fs::rename(&fresh, &file)
-    };
-    write().with_context(|| format!("cannot write {}", file.display()))
+        Without::Text { text, is_whole } => {
+            write_as_it_was(&entry.file, &text)?;
+            Ok(if is_whole { Undone::Restored(entry.file) } else { Undone::Changed(entry.file) })
+        }
+    }
 }

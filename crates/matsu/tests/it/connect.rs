@@ -139,6 +139,64 @@ fn nothing_is_done_unasked() {
 }
 
 #[test]
+fn a_second_time_that_fails_leaves_the_first_as_it_was() {
+    let home = home().with_variable("PATH", "/usr/bin:/bin");
+    home.run(&["connect", "claude", "--yes", "--hooks"]).good();
+    let of_claude = || FILES[..3].iter().map(|(name, _)| read(&home.path(name))).collect::<Vec<_>>();
+    let connected = of_claude();
+    fs::write(home.path(".cursor/mcp.json"), "{ broken").unwrap();
+    let broken = home.run(&["connect", "--yes"]);
+    assert!(broken.code == 1 && broken.err.contains(".cursor/mcp.json"), "{broken:?}");
+    assert_eq!(of_claude(), connected);
+    assert_eq!(read(&home.path(".codex/config.toml")), FILES[3].1, "nothing of the others was written");
+    // Also what cannot be written, after others were.
+    fs::write(home.path(".cursor/mcp.json"), FILES[5].1).unwrap();
+    fs::create_dir_all(home.path(".cursor/mcp.matsu-new/full")).unwrap();
+    let full = home.run(&["connect", "--yes"]);
+    assert!(full.code == 1 && full.err.contains("nothing was changed"), "{full:?}");
+    assert_eq!(of_claude(), connected);
+    assert_eq!(read(&home.path(".codex/config.toml")), FILES[3].1);
+    assert!(!home.path(".codex/AGENTS.md").exists() && !home.data("connect/codex.json").exists());
+    // Who is connected is asked too.
+    let asked = home.run(&["connect", "claude"]);
+    assert!(asked.code == 1 && asked.err.contains("--yes"), "{asked:?}");
+    assert_eq!(of_claude(), connected);
+
+    home.run(&["connect", "claude", "--yes"]).good();
+    assert_eq!(read(&home.path(".claude/settings.json")), FILES[2].1, "hooks that are not wished any more go");
+    home.run(&["connect", "--undo"]).good();
+    for (name, text) in FILES {
+        assert_eq!(read(&home.path(name)), *text, "{name}");
+    }
+}
+
+#[test]
+fn the_store_that_was_chosen_here_is_the_one_of_the_client() {
+    let home = home();
+    let mut command = home.command(&["connect", "claude", "--yes", "--store", "sqlite:other.db"]);
+    command.current_dir(home.path(".codex"));
+    run(command).good();
+    let claude: Value = serde_json::from_str(&read(&home.path(".claude.json"))).unwrap();
+    let args = claude["mcpServers"]["matsu"]["args"].as_array().unwrap();
+    let store = format!("sqlite:{}", home.path(".codex/other.db").display());
+    assert!(args.windows(2).any(|words| words == ["--store", &store]), "a path that means the same anywhere: {args:?}");
+    let bare = home.bare(&["connect", "codex", "--yes", "--store", "postgres://me:secret@host/db"]);
+    let refused = run(bare);
+    assert!(refused.code == 1 && refused.err.contains("store.url") && !refused.err.contains("secret"), "{refused:?}");
+}
+
+#[test]
+fn hooks_for_every_client_that_was_found() {
+    let home = home().with_variable("PATH", "/usr/bin:/bin");
+    let done = home.run(&["connect", "--yes", "--hooks"]).good();
+    assert!(done.out.contains("no hooks: Matsu knows none for Cursor"), "{}", done.out);
+    for name in [".claude/settings.json", ".codex/hooks.json", ".gemini/settings.json"] {
+        assert!(read(&home.path(name)).contains(" hook prompt"), "{name}");
+    }
+    assert!(!read(&home.path(".cursor/mcp.json")).contains("hook"));
+}
+
+#[test]
 fn a_hook_prints_only_when_there_is_news() {
     let home = Home::sqlite();
     let quiet = hook(&home, "stop", "{}");

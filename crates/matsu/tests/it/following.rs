@@ -89,6 +89,10 @@ fn a_file_that_cannot_be_used_changes_nothing_and_is_named() {
         let shown = home.run(&["config", "show"]).good();
         shown.err.contains("chat.agents").then_some(())
     });
+    let shown = home.run(&["config", "show"]).good().out;
+    let row = shown.lines().find(|line| line.starts_with("agents.mode_max ")).expect("a row of the table");
+    assert!(shown.starts_with("KEY ") && shown.lines().next().unwrap().ends_with("NOT USED YET"), "{shown}");
+    assert!(row.contains(" full ") && row.ends_with("the daemon uses read-only"), "{row}");
     assert_eq!(in_use(&home, "agents.mode_max"), "read-only", "no half of the file is used");
     write(&home, "config.toml", "[agents]\nmode_max = \"full\"\n");
     until("it is used", SOON, || (in_use(&home, "agents.mode_max") == "full").then_some(()));

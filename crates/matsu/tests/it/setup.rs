@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
+use matsu_testkit::skipped::skipped;
+
 use crate::home::{Home, run};
 
 const CLAUDE: &str = "{ \"numStartups\": 7 }";
@@ -75,15 +77,39 @@ fn setup_changes_nothing_without_an_answer_or_where_a_file_is_broken() {
 fn setup_asks_on_a_terminal_and_writes_the_folders_it_is_given() {
     let home = home();
     fs::create_dir_all(home.path("notes")).unwrap();
-    // Claude Code: yes. Codex: no. Hooks: no. Folders. Write this: yes.
-    let said = on_a_terminal(&home, &["setup"], &format!("y\nno\nn\n{}\n\n", home.path("notes").display()));
+    // Claude Code: yes. Codex: no. Hooks: no. Folders. Notices: an answer that is none, then none. Write this: yes.
+    let typed = format!("y\nno\nn\n{}\ncarrier pigeon\n\n\n", home.path("notes").display());
+    let said = on_a_terminal(&home, &["setup"], &typed);
     assert!(said.contains("Connect Claude Code?") && said.contains("research.folders in"), "{said}");
+    assert!(said.contains("\"carrier pigeon\" is no channel"), "{said}");
     assert_eq!(read(&home.path(".codex/config.toml")), CODEX);
     assert!(read(&home.path(".claude.json")).contains("matsu") && !home.path(".claude/settings.json").exists());
     let file = home.path(".config/matsu/config.toml");
     assert_eq!(read(&file), format!("[research]\nfolders = \"{}\"\n", home.path("notes").display()));
+    // A second time adds a channel. Codex: no. Folders: none more. Notices. Write this: yes.
+    let said = on_a_terminal(&home, &["setup"], "no\n\nntfy http://127.0.0.1:9/a-long-name\n\n");
+    assert!(said.contains("notify.me in"), "{said}");
+    let text = read(&file);
+    assert!(
+        text.starts_with("[research]\nfolders = ") && text.contains("\n\n[notify.me]\nkind = \"ntfy\"\n"),
+        "{text}"
+    );
+    let tried = home.run(&["notify", "test", "me"]);
+    assert!(tried.out.contains("me: not sent"), "the channel is known, and no server is there: {tried:?}");
     home.run(&["uninstall", "--yes"]).good();
     assert!(!file.exists(), "a file that setup made goes again");
+}
+
+#[test]
+fn the_first_time_on_a_terminal_is_setup() {
+    let home = home();
+    // Both clients: no. Folders and notices: none.
+    let said = on_a_terminal(&home, &[], "n\nn\n\n\n");
+    assert!(said.contains("Connect Claude Code?") && said.contains("nothing to set up"), "{said}");
+    assert_untouched(&home);
+    // Without a terminal it is the list of commands, and nothing is asked.
+    let listed = home.run(&[]);
+    assert!(listed.code == 2 && listed.err.contains("Usage:") && listed.out.is_empty(), "{listed:?}");
 }
 
 /// With a terminal as its standard streams.
@@ -127,16 +153,44 @@ fn uninstall_with_data_ends_the_daemon_and_deletes_the_store() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_is_named() {
-    if rustix::process::getuid().is_root() {
-        // Root may write everywhere.
-        return;
-    }
+fn a_home_that_cannot_be_written_is_named_and_nothing_stays_behind() {
     let home = home();
+    let Some(mut command) = as_an_ordinary_user(&home, &["setup", "--yes"]) else { return };
     fs::set_permissions(home.path(".codex"), fs::Permissions::from_mode(0o500)).unwrap();
-    let refused = home.run(&["setup", "--yes"]);
+    let refused = command.output().unwrap();
     fs::set_permissions(home.path(".codex"), fs::Permissions::from_mode(0o700)).unwrap();
-    assert!(refused.code == 1 && refused.err.contains(".codex"), "{refused:?}");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("nothing was changed") && said.contains(".codex"), "{said}");
+    // Claude Code comes first and was written before Codex could not be.
+    assert_untouched(&home);
+    assert!(!home.data_dir().exists(), "no record was left");
+    let again = command.output().unwrap();
+    assert!(again.status.success(), "with a folder that can be written to: {again:?}");
+    assert!(read(&home.path(".claude.json")).contains("mcpServers"));
+}
+
+/// Root may write everywhere, so root starts the program as somebody else, who owns this home from then on. `None`:
+/// that is not possible here, and it was said.
+fn as_an_ordinary_user(home: &Home, args: &[&str]) -> Option<Command> {
+    if !rustix::process::getuid().is_root() {
+        return Some(home.command(args));
+    }
+    let program = home.path("program");
+    fs::copy(env!("CARGO_BIN_EXE_matsu"), &program).unwrap();
+    let given = Command::new("chown").args(["-R", "-h", "65534:65534"]).arg(home.path("")).status();
+    let user = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"];
+    let mut command = Command::new("setpriv");
+    command.args(user);
+    let can_change = Command::new("setpriv").args(user).arg("true").status().is_ok_and(|status| status.success());
+    if !can_change || !given.is_ok_and(|status| status.success()) {
+        skipped("setup in a home that cannot be written to: no other user can be made to start it");
+        return None;
+    }
+    let as_root = home.command(args);
+    command.arg(program).args(as_root.get_args()).env_clear();
+    command.envs(as_root.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    Some(command)
 }
 
 #[test]
@@ -145,11 +199,14 @@ fn upgrade_reads_the_release_page_only_on_request() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/a/matsu", listener.local_addr().unwrap());
     let page = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
         let mut asked = [0; 512];
-        let bytes = stream.read(&mut asked).unwrap();
-        let answer = "HTTP/1.1 302 Found\r\nlocation: /a/matsu/releases/tag/v9.8.7\r\ncontent-length: 0\r\n\r\n";
-        stream.write_all(answer.as_bytes()).unwrap();
+        let mut bytes = 0;
+        for version in ["9.8.7", "9.8.7", "0.0.1"] {
+            let (mut stream, _) = listener.accept().unwrap();
+            bytes = stream.read(&mut asked).unwrap();
+            let found = format!("HTTP/1.1 302 Found\r\nlocation: /a/matsu/releases/tag/v{version}\r\n");
+            stream.write_all(format!("{found}content-length: 0\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
+        }
         String::from_utf8_lossy(&asked[..bytes]).into_owned()
     });
     let home = home.with_variable("MATSU_UPGRADE_REPOSITORY", &address);
@@ -157,6 +214,10 @@ fn upgrade_reads_the_release_page_only_on_request() {
     assert_eq!((&quiet["newest"], &quiet["version"]), (&json!(null), &json!(env!("CARGO_PKG_VERSION"))));
     let checked = home.run_json(&["upgrade", "--check"]);
     assert_eq!(checked["newest"], "9.8.7", "{checked}");
+    let newer = home.run(&["upgrade", "--check"]).good();
+    assert!(newer.out.contains("Newest release: 9.8.7. Upgrade with:"), "{}", newer.out);
+    let older = home.run(&["upgrade", "--check"]).good();
+    assert!(older.out.contains("This program is newer") && !older.out.contains("Upgrade with"), "{}", older.out);
     assert!(page.join().unwrap().starts_with("GET /a/matsu/releases/latest "));
     let silent = home.run(&["upgrade", "--check"]);
     assert!(silent.code == 1 && silent.out.contains("is not known"), "{silent:?}");

@@ -1,0 +1,74 @@
+//! Settings that are added to the configuration file so that they can be taken out again: `research.folders` and a
+//! channel for notices.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use super::Context;
+use crate::connect::pieces::{Edit, Piece, read};
+use crate::homes::Homes;
+
+/// The name of the record in the data directory.
+pub const RECORD: &str = "settings";
+
+/// `typed` are folders, separated by colons; `channel` is a section of the file. `None`: there is nothing to add.
+pub fn edit(cx: &Context, homes: &Homes, typed: &str, channel: Option<&str>) -> Result<Option<Edit>> {
+    let what = match (typed.is_empty(), channel) {
+        (true, None) => return Ok(None),
+        (false, None) => "research.folders",
+        (true, Some(_)) => "notify.me",
+        (false, Some(_)) => "research.folders and notify.me",
+    };
+    let file = cx.config.file.clone().context("no configuration file is known; pass --config FILE")?;
+    let before = read(&file)?;
+    let mut after = before.clone().unwrap_or_default();
+    let parsed: toml::Table = after.parse().with_context(|| format!("{} is not TOML", file.display()))?;
+    let mut pieces = Vec::new();
+    if !typed.is_empty() {
+        let list = folders(homes, typed)?;
+        if parsed.contains_key("research") {
+            bail!("{} has a table [research]; set folders = {list} in it by hand", file.display());
+        }
+        add(&mut after, &mut pieces, &format!("[research]\nfolders = {list}\n"));
+    }
+    if let Some(section) = channel {
+        add(&mut after, &mut pieces, section);
+    }
+    if let Err(error) = after.parse::<toml::Table>() {
+        bail!("{} cannot be added to ({}); set {what} in it by hand", file.display(), error.message());
+    }
+    Ok(Some(Edit { file, before, after, pieces, what }))
+}
+
+/// At the end, after an empty line. The last one comes out first.
+fn add(text: &mut String, pieces: &mut Vec<Piece>, section: &str) {
+    let gap = match text.as_str() {
+        "" => "",
+        text if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    let piece = format!("{gap}{section}");
+    text.push_str(&piece);
+    pieces.insert(0, Piece { text: piece, place: None });
+}
+
+fn folders(homes: &Homes, typed: &str) -> Result<Value> {
+    let folders = typed.split(':').map(str::trim).filter(|text| !text.is_empty());
+    let folders = folders.map(|text| folder(homes, text)).collect::<Result<Vec<PathBuf>>>()?;
+    // JSON's strings are TOML's too.
+    Ok(Value::from(folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(":")))
+}
+
+fn folder(homes: &Homes, text: &str) -> Result<PathBuf> {
+    let path = match text.strip_prefix("~/") {
+        Some(below) => homes.home.join(below),
+        None if text == "~" => homes.home.clone(),
+        None => std::path::absolute(text)?,
+    };
+    if !path.is_dir() {
+        bail!("{} is not a folder; name folders that exist, separated by colons", path.display());
+    }
+    Ok(path)
+}
