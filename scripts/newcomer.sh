@@ -29,7 +29,7 @@ unset CARGO_TARGET_DIR
 [ -e "$HOME/.npmrc" ] && export npm_config_userconfig=$HOME/.npmrc
 mkdir "$scratch/home"
 export HOME=$scratch/home
-# One AI client is there to be told about Matsu.
+# One AI client is there for Matsu to be added to.
 echo '{}' >"$HOME/.claude.json"
 git clone --quiet "$here" "$scratch/matsu"
 cd "$scratch/matsu"
@@ -61,7 +61,7 @@ commands() {
 count=0
 while IFS= read -r line <&3; do
   case $line in
-    # Nobody is here to look at a browser, or to say yes.
+    # There is no person to look at a browser, or to say yes.
     "matsu open") typed="matsu open --print" ;;
     # No service of the user who runs this script is installed.
     "matsu setup") typed="env -u XDG_RUNTIME_DIR -u DBUS_SESSION_BUS_ADDRESS matsu setup --yes" ;;
