@@ -49,7 +49,7 @@ pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
         (Some(newest), _) if newest == HERE => say!("This is the newest release."),
         (Some(newest), _) => say!("Newest release: {newest}. Upgrade with: {}", installed.upgrade()),
         (None, Some(error)) => {
-            say!("The newest release is not known: {error}");
+            say!("The newest release is unknown: {error}");
             return Ok(ExitCode::FAILURE);
         }
         (None, None) => say!("Upgrade with: {}", installed.upgrade()),
