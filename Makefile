@@ -64,7 +64,7 @@ deny: ## Licences, bans and sources of all dependencies
 		cargo install --quiet --locked cargo-deny@$(DENY_VERSION)
 	cargo deny --locked check licenses bans sources
 
-machete: ## Dependencies nobody uses
+machete: ## Dependencies that are not used
 	@cargo machete --version 2>/dev/null | grep -qF '$(MACHETE_VERSION)' || \
 		cargo install --quiet --locked cargo-machete@$(MACHETE_VERSION)
 	cargo machete crates xtask

@@ -31,7 +31,7 @@ unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME XDG_STATE_HOME CLAUDE_CONFIG_
 [ -e "$HOME/.npmrc" ] && export npm_config_userconfig=$HOME/.npmrc
 mkdir "$scratch/home"
 export HOME=$scratch/home
-# One AI client is there to be told about Matsu.
+# One AI client is there for Matsu to be added to.
 echo '{}' >"$HOME/.claude.json"
 git clone --quiet "$here" "$scratch/matsu"
 cd "$scratch/matsu"
@@ -63,7 +63,7 @@ commands() {
 count=0
 while IFS= read -r line <&3; do
   case $line in
-    # Nobody is here to look at a browser, or to say yes.
+    # There is no person to look at a browser, or to say yes.
     "matsu open") typed="matsu open --print" ;;
     # No service of the user who runs this script is installed.
     "matsu setup"*) typed="env -u XDG_RUNTIME_DIR -u DBUS_SESSION_BUS_ADDRESS matsu setup --yes" ;;

@@ -51,7 +51,7 @@ install_programs() {
   exec 9>/tmp/.matsu-postgres-install.lock
   flock 9
   if ! find_programs >/dev/null; then
-    # Debian would otherwise make and start a cluster of its own, on the usual port, for nobody.
+    # Debian would otherwise make and start a cluster of its own, on the usual port, which nothing uses.
     if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
       mkdir -p /etc/postgresql-common
       echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
@@ -114,7 +114,7 @@ fsync = on
 CONF
 }
 
-# Starts the server on a port nobody listens on. Another process may take it between the draw and the bind;
+# Starts the server on a port without a listener. Another process may take it between the draw and the bind;
 # then the server says so and we draw again.
 start_on_free_port() {
   local attempt port

@@ -77,7 +77,7 @@ def main():
     home = scratch / "home"
     (home / "bin").mkdir(parents=True)
     (home / "bin/matsu").symlink_to(matsu)
-    # One AI client is there to be told about Matsu.
+    # One AI client is there for Matsu to be added to.
     (home / ".claude.json").write_text("{}\n")
     shutil.copytree(ROOT / "docs", home / "matsu/docs")
     environment = {

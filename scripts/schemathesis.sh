@@ -26,7 +26,7 @@ address=$(sed 's/.*"address":"\([^"]*\)".*/\1/' "$home/server.json")
 cd "$home"
 # Not asked for what a schema cannot say: these answer 400 to data that fits.
 cat >schemathesis.toml <<'SETTINGS'
-# The token alone: with a made-up cookie beside it every call would be a stranger's page.
+# The token alone: with a made-up cookie beside it every call would come from a foreign page.
 [generation]
 with-security-parameters = false
 

@@ -15,7 +15,7 @@ is, from the very code that judges pages later), so the two cannot drift apart.
 There are two looks. The second sees what the first made of a block's surroundings; it is trained
 on what models that had not seen the page made of them. What counts is the mean of both.
 
-Printed is what to expect of pages nobody trained on: five-fold cross-validation by site (all pages
+Printed is what to expect of pages that were not trained on: five-fold cross-validation by site (all pages
 of a site are in one fold, over both sets), --foldings times with other folds, and the pages a
 second that come of it. Beside it stands rs-trafilatura on the same pages, with the paired difference
 by kind of page and its 95 % interval (bootstrap over pages). --held-out FOLDER keeps those texts
@@ -237,16 +237,16 @@ def compare(pages: Pages, texts: list[str], other: list[str]) -> dict:
 def cross_validate(pages: Pages, keep: Path | None, foldings: int) -> None:
     figures = []
     other = peer(pages)
-    told = "  ".join(f"{key} {value:.4f}" for key, value in pages.scores(other).items())
-    print(f"rs-trafilatura: {told}", flush=True)
+    figures_text = "  ".join(f"{key} {value:.4f}" for key, value in pages.scores(other).items())
+    print(f"rs-trafilatura: {figures_text}", flush=True)
     for folding in range(foldings):
         first = pages.held_out(pages.first, ROUNDS[0], folding)
         second = pages.held_out(pages.second(first), ROUNDS[1], folding)
         read = pages.ask_about("texts", (first + second) / 2)
         texts = [page["text"] for page in read]
         figures.append({**pages.scores(texts), "pages_per_s": len(read) / sum(page["seconds"] for page in read)})
-        told = "  ".join(f"{key} {value:.4f}" for key, value in figures[-1].items())
-        print(f"held out {folding}: {told}", flush=True)
+        figures_text = "  ".join(f"{key} {value:.4f}" for key, value in figures[-1].items())
+        print(f"held out {folding}: {figures_text}", flush=True)
         kinds = compare(pages, texts, other)
         for name, *_ in SETS if keep else ():
             of_set = {page[1]: text for page, text in zip(pages.pages, texts) if page[0] == name}

@@ -46,7 +46,7 @@ SETS = {
     "ko": ("klue-nli-half",),
 }
 PRECISION_MIN, RECALL_MIN = 0.8, 0.1
-# A threshold is chosen with some room: what is just right on some folds is just wrong on the next.
+# A threshold is chosen with a margin: what is just right on some folds is just wrong on the next.
 PRECISION_AIMED = 0.84
 PENALTY = 1.0
 # A made pair is plainer than life: it counts for this much of a real one.

@@ -32,7 +32,7 @@ async function drive(transport, era) {
   const ended = await call("get_task_status", { task_id: task, timeout: 20, since: 1 });
   assert.equal(ended.structuredContent.status, "completed");
 
-  // Longer than is waited inline: who follows native tasks gets one and is told where to look, others the result.
+  // Longer than is waited inline: who follows native tasks gets one with where to look, others the result.
   const slow = await call("get_task_status", { task_id: await submit(6000), timeout: 30, since: 1 });
   if (era === "legacy") assert.equal(slow.structuredContent.status, "completed");
   else assert.match(JSON.stringify(slow), /Something arrived/);

@@ -9,7 +9,7 @@ import asyncio
 import sys
 import time
 
-import python_sdk as house
+import python_sdk as sdk
 
 SECONDS = 420
 # The HTTP client gives a silent connection up after this; so only progress can bring the call through.
@@ -17,28 +17,28 @@ SILENT_MAX = 60
 
 
 async def fed(transport, mode):
-    heard = [time.monotonic()]
+    arrived = [time.monotonic()]
 
     async def hear(progress, total, message):
-        heard.append(time.monotonic())
+        arrived.append(time.monotonic())
 
-    async with house.connected(transport, mode) as client:
-        task = house.submit(ms=SECONDS * 1000)
+    async with sdk.connected(transport, mode) as client:
+        task = sdk.submit(ms=SECONDS * 1000)
         asked = {"task_id": task, "timeout": 600, "since": 1, "wait_for": "all"}
         began = time.monotonic()
         reply = await client.call_tool("get_task_status", asked, progress_callback=hear, read_timeout_seconds=600)
     took = time.monotonic() - began
     assert reply.structured_content["status"] == "completed", reply
     assert took >= SECONDS - 5, took
-    gaps = [after - before for before, after in zip(heard, heard[1:])]
+    gaps = [after - before for before, after in zip(arrived, arrived[1:])]
     assert len(gaps) >= SECONDS // 11 and max(gaps) < 15, (len(gaps), max(gaps))
     print(f"ok: {transport} {mode}: {took:.0f} s in one call, {len(gaps)} words of progress", flush=True)
 
 
 async def cut(transport, mode):
-    async with house.connected(transport, mode) as client:
-        task = house.submit(ms=600_000)
-        before = house.waiters()
+    async with sdk.connected(transport, mode) as client:
+        task = sdk.submit(ms=600_000)
+        before = sdk.waiters()
         asked = {"task_id": task, "timeout": 300, "since": 100}
         try:
             await client.call_tool("get_task_status", asked, read_timeout_seconds=5)
@@ -49,14 +49,14 @@ async def cut(transport, mode):
         status = (await client.call_tool("get_task_status", {"task_id": task})).structured_content["status"]
         assert status == "running", status
         began = time.monotonic()
-        while house.waiters() > before:
-            assert time.monotonic() - began < 5, f"{house.waiters()} waiters, {before} before"
+        while sdk.waiters() > before:
+            assert time.monotonic() - began < 5, f"{sdk.waiters()} waiters, {before} before"
             await asyncio.sleep(0.05)
-    print(f"ok: {transport} {mode}: cut at 5 s, the job runs on, nobody waits", flush=True)
+    print(f"ok: {transport} {mode}: cut at 5 s, the job runs on, no call waits", flush=True)
 
 
 async def main():
-    ways = [(transport, mode) for mode in house.MODES for transport in ("stdio", "http")]
+    ways = [(transport, mode) for mode in sdk.MODES for transport in ("stdio", "http")]
     for way in ways:
         await cut(*way)
     await asyncio.gather(*(fed(*way) for way in ways))

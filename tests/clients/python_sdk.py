@@ -96,16 +96,16 @@ async def flow(client, read):
 
 
 async def shows_progress(client):
-    heard = []
+    received = []
 
     async def hear(progress, total, message):
-        heard.append((progress, message))
+        received.append((progress, message))
 
     task = submit(ms=1200)
     asked = {"task_id": task, "timeout": 20, "since": 1, "wait_for": "finished"}
     reply = await client.call_tool("get_task_status", asked, progress_callback=hear)
     assert reply.structured_content["status"] == "completed", reply
-    assert heard and "of 1 jobs done" in heard[0][1], heard
+    assert received and "of 1 jobs done" in received[0][1], received
 
 
 async def refuses(client, read):
@@ -118,10 +118,10 @@ async def refuses(client, read):
     assert details["param_name"] == "timeout" and details["expected"] and details["received"] == "99999", details
     missing = read(await client.call_tool("cancel_task", {}))
     assert missing["details"]["param_name"] == "task_id", missing
-    nobody = read(await client.call_tool("cancel_task", {"task_id": "task_nope"}))
-    assert nobody["error_code"] == "TASK_NOT_FOUND", nobody
-    read_nobody = await client.call_tool("get_task_status", {"task_id": "task_nope", "timeout": 30})
-    assert not read_nobody.is_error and read(read_nobody)["status"] == "not_found", read_nobody
+    unknown_task = read(await client.call_tool("cancel_task", {"task_id": "task_nope"}))
+    assert unknown_task["error_code"] == "TASK_NOT_FOUND", unknown_task
+    read_unknown = await client.call_tool("get_task_status", {"task_id": "task_nope", "timeout": 30})
+    assert not read_unknown.is_error and read(read_unknown)["status"] == "not_found", read_unknown
 
 
 async def cut(client):

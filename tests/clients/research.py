@@ -47,20 +47,20 @@ def article(site, n=0, topic="long-polling"):
 
 
 class Engine(BaseHTTPRequestHandler):
-    """SearXNG's JSON API. A query finds what it was told to find; others are passed on to the test site."""
+    """SearXNG's JSON API. A query finds what `results` has for it; others are passed on to the test site."""
 
     results, delays, broken, asked = {}, {}, False, []
     busy, at_once = 0, 0
-    gate, desk = threading.Event(), threading.Lock()
+    gate, lock = threading.Event(), threading.Lock()
 
     def do_GET(self):
-        with Engine.desk:
+        with Engine.lock:
             Engine.busy += 1
             Engine.at_once = max(Engine.at_once, Engine.busy)
         try:
             self.answer()
         finally:
-            with Engine.desk:
+            with Engine.lock:
                 Engine.busy -= 1
 
     def answer(self):
@@ -361,7 +361,7 @@ async def everyone_wakes_and_nothing_is_lost(m):
         Engine.gate.set()
         await m.done(task)
     late = await m("get_status", task_id=task, wait=20, since=since)
-    assert late["waited_ms"] < 500 and late["searches"], "a change between two calls is told at once"
+    assert late["waited_ms"] < 500 and late["searches"], "a change between two calls is returned at once"
     for wait in (61, -1):
         refused(await m("get_status", task_id=task, wait=wait), "INVALID_PARAMS", "wait")
     began = time.monotonic()
@@ -491,8 +491,8 @@ async def a_killed_daemon_costs_nothing(m):
     assert status["queue"]["running"] == 0 and before["metrics"]["total_claims"] <= status["metrics"]["total_claims"]
     assert status["metrics"]["total_pages"] == 6 and of(status, "and then")["status"] == "partial", status
     claims = (await m.materials(task, limit=200))["claims"]
-    told = [(claim["origin"]["fragment_id"], claim["text"]) for claim in claims]
-    assert len(told) == len(set(told)) == status["metrics"]["total_claims"], "nothing is there twice"
+    listed = [(claim["origin"]["fragment_id"], claim["text"]) for claim in claims]
+    assert len(listed) == len(set(listed)) == status["metrics"]["total_claims"], "nothing is there twice"
     rules = matsu("call", "feedback", json.dumps({"action": "domain_clear_override", "domain_pattern": "blocked.example.org", "reason": "x"}))
     assert rules["cleared_rules"] == 1, "the rule was still there"
     assert len(matsu("call", "get_auth_queue", "{}")["items"]) == 0
@@ -724,7 +724,7 @@ async def a_finished_login_lets_its_searches_go_on(m):
     await m.until(task, ended)
     assert "Only members read this" in json.dumps(await m.materials(task, limit=200, include_fragments=True))
     status = await m.done(task)
-    assert of(status, "c")["status"] == "failed", "a door that nobody opens expires by itself"
+    assert of(status, "c")["status"] == "failed", "a login that is not done expires by itself"
 
 
 async def calibration_is_measured_and_can_be_undone(m):

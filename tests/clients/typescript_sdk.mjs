@@ -24,15 +24,15 @@ async function drive(transport, mode) {
   }
 
   const task = await submit(5000);
-  const heard = [];
+  const received = [];
   const ended = await call(
     "get_task_status",
     { task_id: task, timeout: 20, since: 1 },
-    { onprogress: (progress) => heard.push(progress.message) },
+    { onprogress: (progress) => received.push(progress.message) },
   );
   assert.equal(ended.structuredContent.status, "completed");
   assert.equal(JSON.parse(ended.content[0].text).status, "completed");
-  assert.match(heard[0], /of 1 jobs done/);
+  assert.match(received[0], /of 1 jobs done/);
 
   const long = await submit(600_000);
   await assert.rejects(call("get_task_status", { task_id: long, timeout: 40, since: 1 }, { timeout: 700 }), /time/i);

@@ -63,7 +63,7 @@ class Home:
         return (self.data / "token").read_text().strip()
 
     def kill_daemon(self):
-        """As a power cut would; whoever started it."""
+        """As a power cut would, however it was started."""
         pid = (self.server() or {}).get("pid")
         if pid:
             kill(pid)

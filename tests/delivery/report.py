@@ -118,8 +118,8 @@ What other tools do with the same faults, measured on {began} with {versions} on
 def beside(measured):
     """The section about the peers, from what was measured of them."""
     versions = ", ".join(f"{name} {version}" for name, version in measured["versions"].items())
-    told = {key: measured[key] for key in ("began", "machine", "load", "works", "away", "lost")}
-    lines = [BESIDE.format(versions=versions, **told)]
+    figures = {key: measured[key] for key in ("began", "machine", "load", "works", "away", "lost")}
+    lines = [BESIDE.format(versions=versions, **figures)]
     groups = collections.OrderedDict()
     for one in measured["delegations"]:
         groups.setdefault((one.client, one.fault), []).append(one)

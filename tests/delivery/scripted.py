@@ -134,7 +134,7 @@ class Round:
                 one.hit = now
 
     def wait(self, n):
-        """Until the result was shown, as a model waits that is told to call again."""
+        """Until the result was shown, as a model waits that is instructed to call again."""
         one, parent = self.all[n], self.parents[n]
         ends = time.monotonic() + 120 + self.away
         patience = 1.0 if self.fault == "client timeout" else 120
@@ -166,7 +166,7 @@ class Round:
             one.hit = one.hit or time.time()
 
     def next_session(self, n):
-        """Another session in the same folder, after the agent has ended. It is told nothing by a person."""
+        """Another session in the same folder, after the agent has ended. It gets no message from a person."""
         one, project = self.all[n], self.projects[n]
         time.sleep(self.away if self.fault == "both stopped" else self.seconds)
         parent = Stdio(self.home, project)

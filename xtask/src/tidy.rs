@@ -13,10 +13,12 @@ mod lib_exports;
 mod links;
 mod module_cycles;
 mod names;
+mod one_meaning;
 mod opening;
 mod size;
 mod source;
 mod structure;
+mod visible_writes;
 mod words;
 mod workspace;
 
@@ -55,9 +57,11 @@ checks! {
     links,
     module_cycles,
     names,
+    one_meaning,
     opening,
     size,
     structure,
+    visible_writes,
     words,
 }
 

@@ -198,7 +198,10 @@ impl ServerHandler for Fixture {
     async fn get_task(&self, request: GetTaskParams, cx: Context) -> Result<GetTaskResult, ErrorData> {
         let native_tasks = self.native_tasks(&cx)?;
         match native_tasks.find(&request.task_id).await? {
-            NativeLookup::Found(native) => Ok(native_tasks.shown(&native.task, self.outcome(&native.task).await?)),
+            NativeLookup::Found(native) => {
+                let outcome = self.outcome(&native.task).await?;
+                Ok(native_tasks.shown(&native.task, outcome).await)
+            }
             NativeLookup::Expired(status) => Ok(native_tasks.expired(&request.task_id, status)),
         }
     }

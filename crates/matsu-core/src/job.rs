@@ -70,6 +70,16 @@ pub struct Job {
     pub seq: i64,
 }
 
+impl Job {
+    /// What it has noted as its progress, in words.
+    #[must_use]
+    pub fn progress_line(&self) -> Option<String> {
+        let text = self.progress_json.as_deref()?;
+        let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        Some(value["message"].as_str().unwrap_or(text).to_owned())
+    }
+}
+
 /// A job as lists show it: without its input and checkpoint, and with the beginning of its output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobSummary {

@@ -37,7 +37,7 @@ limits! {
     RUN_CALL_HELD: Duration = Duration::from_secs(30), "a call from inside a run is held this long while no daemon answers";
     GRACE: Duration = Duration::from_secs(30), "a graceful stop lets running jobs end for this long";
     ABORT_GRACE: Duration = Duration::from_secs(5), "an aborted job has this long to clean up";
-    SHUTDOWN_GRACE: Duration = Duration::from_secs(10), "a clean shutdown ends within this time, whatever the store does";
+    SHUTDOWN_GRACE: Duration = Duration::from_secs(10), "longest clean shutdown, even if the store does not respond";
     LINGER: Duration = Duration::from_secs(2), "in a shutdown, clients have this long to take the last answers";
     STORE_CLOSE_MAX: Duration = Duration::from_secs(1), "in a shutdown, the store has this long to run the operations that are queued";
     HAND_OVER_KEPT: Duration = Duration::from_secs(3), "the request of another version to take over the store expires after this long, unless it is repeated";
@@ -45,13 +45,13 @@ limits! {
     DAEMON_START_MAX: Duration = Duration::from_secs(3), "a client waits this long for a daemon to answer before it runs in process";
     JOBS_PER_CALL_MAX: usize = 100, "jobs that one call may enqueue";
     CHILDREN_MAX: u32 = 10, "tasks that one task may start";
-    DEPTH_MAX: u32 = 3, "how deep tasks may start tasks";
+    DEPTH_MAX: u32 = 3, "nesting depth of tasks that start tasks";
     FAILURES_MAX: u32 = 3, "errors of a research job before it fails";
     DEATHS_MAX: u32 = 3, "times in a row the server may die while a job runs, without a new checkpoint, before that job runs alone; once more and it is failed";
     LONE_AFTER: Duration = Duration::from_secs(10), "a server runs this long before it starts a job that must run alone, so that what ends it from outside again and again is not that job's fault";
     RETRY_FIRST: Duration = Duration::from_secs(1), "pause before the first retry; doubles";
     RETRY_MAX: Duration = Duration::from_secs(300), "longest pause before a retry";
-    DELAY_MAX: Duration = Duration::from_secs(30 * 60), "longest delay of a job; a longer one means that the clock was set back, and the job runs at once";
+    DELAY_MAX: Duration = Duration::from_secs(30 * 60), "longest delay of a job; a longer one is taken for a clock change and ignored: the job runs at once";
     ERROR_MESSAGE_CHARS_MAX: usize = 1_000, "characters kept of a job's error message";
     TITLE_CHARS_MAX: usize = 200, "characters kept of a task's title";
     TASK_CONFIG_BYTES_MAX: usize = 64 * 1024, "bytes of a task's settings";
@@ -81,7 +81,7 @@ limits! {
     QUOTA_PAUSE_MAX: Duration = Duration::from_secs(3600), "the longest of these pauses";
     QUOTA_WAITS_MAX: u32 = 30, "such pauses before the run fails with AGENT_QUOTA";
     SPENT_KEPT: Duration = Duration::from_secs(400 * 24 * 3600), "what a run has cost is remembered this long for matsu usage";
-    SPENT_RUNS_MAX: u32 = 100_000, "runs that one sum of matsu usage may cover";
+    SPENT_RUNS_MAX: u32 = 100_000, "runs that one `matsu usage` report covers";
     MERGE_TASKS_MAX: usize = 100, "tasks whose changes one merge takes";
     MERGE_FIXES_MAX: u32 = 5, "times that one merge sends the changes of a task back to its agent";
     RUN_RESTARTS_MAX: u32 = 3, "a run is resumed this often after a restart of its machine";
@@ -105,7 +105,7 @@ limits! {
     INLINE_WAIT: Duration = Duration::from_secs(3), "a wait that takes longer becomes a native task, where the client has them";
     NATIVE_WAIT_MAX: Duration = Duration::from_secs(24 * 3600), "a wait that became a native task ends after this long";
     FIRINGS_KEPT: u32 = 100, "times of one schedule whose outcome is remembered";
-    FIRING_LEASE: Duration = Duration::from_secs(60), "a time of a schedule that a node has taken is another node's after this time";
+    FIRING_LEASE: Duration = Duration::from_secs(60), "a claimed firing can be claimed by another node after this long";
     SCHEDULE_GAP_MIN: Duration = Duration::from_secs(60), "a schedule fires at most once in this time";
     SCHEDULE_LATE: Duration = Duration::from_secs(60), "a time of a schedule that passed longer ago was missed";
     SCHEDULES_MAX: u32 = 200, "schedules of one user";

@@ -158,7 +158,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
         return wrong("begins with /");
     }
     if pattern.chars().any(|c| c.is_control() || matches!(c, '[' | ']' | '{' | '}' | '\\' | '!')) {
-        return wrong("has a sign other than * and ? that would have to be a pattern ([ ] { } \\ !) or is no text");
+        return wrong("has an unsupported pattern character ([ ] { } \\ !) or a control character");
     }
     let parts: Vec<&str> = meant(pattern).split('/').collect();
     if parts.iter().any(|part| part.trim().is_empty() || *part == ".") {
@@ -168,7 +168,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
         return wrong("leads out of the repository with ..");
     }
     if parts.first() == Some(&".git") {
-        return wrong("names .git, which is no file of the repository");
+        return wrong("names .git, which cannot be protected");
     }
     Ok(())
 }

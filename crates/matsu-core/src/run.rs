@@ -14,7 +14,7 @@ use crate::receipt::{Check, CheckCommand, Consent, Receipt};
 use crate::usage::{Usage, UsageLimit};
 use crate::words::words;
 
-pub use question_ids::{Place, QuestionIds};
+pub use question_ids::{QuestionIds, QuestionPlace};
 
 words! {
     /// What a run may touch, safest first.

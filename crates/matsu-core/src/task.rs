@@ -187,10 +187,10 @@ impl Task {
 pub fn started_in(config_json: &str) -> Option<String> {
     #[derive(serde::Deserialize, Default)]
     #[serde(default)]
-    struct Place {
+    struct StartConfig {
         started_in: Option<String>,
     }
-    serde_json::from_str::<Place>(config_json).unwrap_or_default().started_in
+    serde_json::from_str::<StartConfig>(config_json).unwrap_or_default().started_in
 }
 
 /// Whether the news of a task is for a client that works in this folder. Another project's is not: its own next session

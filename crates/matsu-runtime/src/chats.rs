@@ -4,6 +4,7 @@ pub mod sessions;
 
 use matsu_core::access::Viewer;
 use matsu_core::agent::{Agent, NewAgent};
+use matsu_core::change::Topic;
 use matsu_core::chat::{Chat, ChatState, Message, NewChat, NewMessage, Sender, check_content};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, ChatId, MessageId, NotificationId, ProjectId, SessionId};
@@ -19,6 +20,7 @@ use matsu_core::project::{NewProject, Project, is_usable_id};
 use matsu_core::run::Question;
 use matsu_core::secret;
 use matsu_core::session::{EndReason, Session, SessionState};
+use matsu_core::wake::Subscription;
 
 use crate::chats::sessions::{Sessions, Waiters, passkey};
 use crate::runtime::service;
@@ -70,6 +72,12 @@ service! {
 }
 
 impl Chats<'_> {
+    /// Wakes when a chat has changed, in whatever process.
+    #[must_use]
+    pub fn subscribe(self, id: &ChatId) -> Subscription {
+        self.runtime.hub().subscribe(&[Topic::chat(id)])
+    }
+
     /// The chats that the viewer may see, newest first.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ pub async fn call(entry: &ToolEntry, cx: &ToolContext, mut arguments: Map<String
         }
         Ok(ToolReply::Deferred(id)) => return Reply::Task(id),
         Err(error) if error.code == ErrorCode::Interrupted => {
-            tracing::info!(tool = entry.name, principal = %cx.principal, "tool call held up by an interrupt");
+            tracing::info!(tool = entry.name, principal = %cx.principal, "tool call refused: an interrupt is unacknowledged");
             return signal::notice(&cx.runtime);
         }
         Err(error) => (refuse(entry, cx, &error), true),

@@ -183,7 +183,7 @@ async fn send_fresh(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str,
         let ids = ready.iter().map(|(notice, _)| notice.id.clone()).collect();
         // Before it is sent, so that every try has this id. If it cannot be stored, they come again.
         if let Err(error) = runtime.store().run(BundleNotices { ids, bundle: bundle.clone() }).await {
-            tracing::debug!(%error, "that notices are one message could not be stored");
+            tracing::debug!(%error, "grouping of notices could not be stored");
             return 0;
         }
         return send_bundle(runtime, channel, topic, &bundle, ready).await;
@@ -253,6 +253,6 @@ async fn settle(runtime: &Runtime, channel: &dyn NoticeChannel, notices: &[&Noti
         runtime.store().run(SettleNotices { channel: channel.name().to_owned(), ids: ids.clone(), outcome, now }).await;
     // They come again when their lease ends; their ids are the same.
     if let Err(error) = settled {
-        tracing::debug!(%error, "what came of a notice could not be stored");
+        tracing::debug!(%error, "delivery result of a notice could not be stored");
     }
 }

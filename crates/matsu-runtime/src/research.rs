@@ -20,6 +20,9 @@ mod state;
 pub mod status_view;
 mod verify_job;
 
+use std::sync::Arc;
+
+use matsu_core::ports::research_model::ModelChoice;
 use matsu_core::ports::store::{ClearOrphans, Cleared, FeedbackEntry, ReadFeedback, ReadRules, Removal, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::research::domain_rule::DomainRule;
@@ -52,6 +55,35 @@ impl Research<'_> {
     /// As the store's.
     pub async fn rules(self, owner: &Principal) -> Result<Vec<DomainRule>, StoreError> {
         self.runtime.store().run(ReadRules(owner.clone())).await
+    }
+
+    /// Where a person chooses the model, if the setting leaves it to a person.
+    #[must_use]
+    pub fn model_choice(self) -> Option<Arc<dyn ModelChoice>> {
+        self.runtime.research().and_then(|kit| kit.choice.clone())
+    }
+
+    /// Has research use the model that a person chose, from the next search on.
+    ///
+    /// # Errors
+    /// The setting names a model itself, or the choice is not on offer; in words.
+    pub async fn choose_model(self, name: &str) -> Result<(), String> {
+        let kit = self.runtime.research();
+        let Some((kit, choice)) = kit.and_then(|kit| kit.choice.clone().map(|choice| (kit, choice))) else {
+            return Err("research.model names what is used; set it to auto to choose here".to_owned());
+        };
+        kit.use_model(choice.choose(name).await?);
+        Ok(())
+    }
+
+    /// Keeps a person's cookies for a domain. Returns how many.
+    ///
+    /// # Errors
+    /// They cannot be read or stored; in words.
+    pub async fn keep_cookies(self, owner: &Principal, domain: &str, cookies: &str) -> Result<usize, String> {
+        let vault = self.runtime.research().and_then(|kit| kit.cookies.clone());
+        let vault = vault.ok_or("cookies are not kept in this process; start `matsu serve`")?;
+        vault.keep(owner, domain, cookies).await.map_err(|error| error.to_string())
     }
 
     /// Evidence that no task reaches: removed, or only counted.

@@ -18,7 +18,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::end::clip;
-use matsu_core::job::{Job, NewJob};
+use matsu_core::job::{Job, JobState, NewJob};
 use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TASK_CONFIG_BYTES_MAX, TITLE_CHARS_MAX};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
@@ -187,6 +187,16 @@ impl Tasks<'_> {
         Ok(self.runtime.store().run(request).await?)
     }
 
+    /// The progress that the first running job of a task has noted, in words.
+    ///
+    /// # Errors
+    /// A store that is away.
+    pub async fn progress_of(self, id: &TaskId) -> Result<Option<String>, TaskError> {
+        let filter = JobFilter { task_id: Some(id.clone()), state: Some(JobState::Running), ..JobFilter::default() };
+        let running = self.runtime.store().run(ListJobs { filter, page: PageRequest::new(None, Some(1)) }).await?;
+        Ok(running.items.first().and_then(Job::progress_line))
+    }
+
     /// All jobs of a task, oldest first.
     pub(crate) async fn jobs_of(self, id: &TaskId) -> Result<Vec<Job>, TaskError> {
         let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
@@ -204,16 +214,6 @@ impl Tasks<'_> {
                 return Ok(jobs);
             }
         }
-    }
-
-    /// Queues system jobs, which belong to no task.
-    ///
-    /// # Errors
-    /// As [`Tasks::enqueue`].
-    pub async fn enqueue_system_jobs(self, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
-        check_jobs(&jobs)?;
-        let request = Enqueue { task_id: None, jobs, resume_for: None, now: self.runtime.clock().now() };
-        Ok(self.runtime.store().run(request).await?)
     }
 
     /// The owner's task.

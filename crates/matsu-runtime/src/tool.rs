@@ -37,6 +37,10 @@ pub trait Tool: Send + Sync + 'static {
     const ANNOTATIONS: Annotations;
     /// What it asks of its caller.
     const RULES: Rules = Rules::ORDINARY;
+    /// Whether a relay sends a call again when the daemon that had it has ended.
+    const REPEAT: Repeat = Repeat::Never;
+    /// The argument with the seconds that a call waits. A call that is sent again waits for the rest of them.
+    const WAIT_ARGUMENT: Option<&'static str> = None;
     /// Its schema is what arguments are checked against, so what it says holds.
     type Input: DeserializeOwned + JsonSchema + Send;
     type Output: Serialize + JsonSchema + Send;
@@ -45,6 +49,32 @@ pub trait Tool: Send + Sync + 'static {
         cx: &ToolContext,
         input: Self::Input,
     ) -> impl Future<Output = Result<ToolReply<Self::Output>, ToolError>> + Send;
+}
+
+/// Whether a call whose answer was lost is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// It could be done twice.
+    Never,
+    /// A second call changes nothing more.
+    Harmless,
+    /// The relay adds a key by which the daemon finds what the first call has started.
+    WithKey,
+}
+
+/// What a relay must know of a tool. A constant, because a relay starts without making the schemas.
+#[derive(Clone, Copy, Debug)]
+pub struct RelayedTool {
+    pub name: &'static str,
+    pub repeat: Repeat,
+    pub wait_argument: Option<&'static str>,
+}
+
+impl RelayedTool {
+    #[must_use]
+    pub const fn of<T: Tool>() -> Self {
+        Self { name: T::NAME, repeat: T::REPEAT, wait_argument: T::WAIT_ARGUMENT }
+    }
 }
 
 /// How a call is answered.

@@ -34,39 +34,46 @@ use serde_json::{Map, Value, json};
 use matsu_core::task::Task;
 
 use crate::tool::native_task::Arrived;
-use crate::tool::{Tool, ToolContext, ToolEntry, ToolReply, envelope};
+use crate::tool::{RelayedTool, Tool, ToolContext, ToolEntry, ToolReply, envelope};
 
 pub(crate) use create_task::check as check_research;
 pub(crate) use task_report::{Detail, OutputWish, TaskReport};
 pub(crate) use use_agent::check as check_run;
 
-/// Every tool, in the order clients see them.
-pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
-    vec![
-        ToolEntry::of::<create_task::CreateTask>(),
-        ToolEntry::of::<queue_searches::QueueSearches>(),
-        ToolEntry::of::<get_status::GetStatus>(),
-        ToolEntry::of::<get_materials::GetMaterials>(),
-        ToolEntry::of::<stop_task::StopTask>(),
-        ToolEntry::of::<get_auth_queue::GetAuthQueue>(),
-        ToolEntry::of::<resolve_auth::ResolveAuth>(),
-        ToolEntry::of::<feedback::Feedback>(),
-        ToolEntry::of::<calibration_metrics::CalibrationMetrics>(),
-        ToolEntry::of::<calibration_rollback::CalibrationRollback>(),
-        ToolEntry::of::<list_agents::ListAgents>(),
-        ToolEntry::of::<use_agent::UseAgent>(),
-        ToolEntry::of::<use_agents::UseAgents>(),
-        ToolEntry::of::<get_task_status::GetTaskStatus>(),
-        ToolEntry::of::<answer_question::AnswerQuestion>(),
-        ToolEntry::of::<cancel_task::CancelTask>(),
-        ToolEntry::of::<authenticate::Authenticate>(),
-        ToolEntry::of::<get_next_action::GetNextAction>(),
-        ToolEntry::of::<send_message::SendMessage>(),
-        ToolEntry::of::<get_notifications::GetNotifications>(),
-        ToolEntry::of::<report_completed::ReportCompleted>(),
-        ToolEntry::of::<logout::Logout>(),
-    ]
-});
+macro_rules! tools {
+    ($($tool:path),* $(,)?) => {
+        /// Every tool, in the order clients see them.
+        pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| vec![$(ToolEntry::of::<$tool>()),*]);
+
+        /// The same tools, with what a relay must know of them.
+        pub const RELAYED: &[RelayedTool] = &[$(RelayedTool::of::<$tool>()),*];
+    };
+}
+
+tools![
+    create_task::CreateTask,
+    queue_searches::QueueSearches,
+    get_status::GetStatus,
+    get_materials::GetMaterials,
+    stop_task::StopTask,
+    get_auth_queue::GetAuthQueue,
+    resolve_auth::ResolveAuth,
+    feedback::Feedback,
+    calibration_metrics::CalibrationMetrics,
+    calibration_rollback::CalibrationRollback,
+    list_agents::ListAgents,
+    use_agent::UseAgent,
+    use_agents::UseAgents,
+    get_task_status::GetTaskStatus,
+    answer_question::AnswerQuestion,
+    cancel_task::CancelTask,
+    authenticate::Authenticate,
+    get_next_action::GetNextAction,
+    send_message::SendMessage,
+    get_notifications::GetNotifications,
+    report_completed::ReportCompleted,
+    logout::Logout,
+];
 
 /// What a wait that went on as a task of its own ends with: what the tool that it began with answers now.
 pub async fn wait_is_over(cx: &ToolContext, arrived: &Arrived) -> (Value, bool) {

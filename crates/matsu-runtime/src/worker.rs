@@ -25,12 +25,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// Cancel it to begin a clean shutdown.
-    #[must_use]
-    pub fn shutdown_token(&self) -> &CancellationToken {
-        &self.shutdown
-    }
-
     /// A clean shutdown; returns when it is done.
     pub async fn stop(mut self) {
         self.shutdown.cancel();

@@ -66,8 +66,8 @@ pub fn document(version: &str, operations: &[Operation]) -> Value {
             } },
             "securitySchemes": {
                 "bearer": { "type": "http", "scheme": "bearer", "description": "A named token: `matsu token new`." },
-                "cookie": { "type": "apiKey", "in": "cookie", "name": "matsu_7878", "description": "The page's half; the name carries the port." },
-                "key": { "type": "apiKey", "in": "header", "name": "X-Matsu-Key", "description": "The page's other half." },
+                "cookie": { "type": "apiKey", "in": "cookie", "name": "matsu_7878", "description": "Session cookie; its name has the port." },
+                "key": { "type": "apiKey", "in": "header", "name": "X-Matsu-Key", "description": "Session key, sent in the header X-Matsu-Key with the cookie." },
             },
         },
     })

@@ -77,7 +77,7 @@ impl Peer {
             Ancestry::Clear => Ok(()),
             Ancestry::OfRun(_) => Err("this process belongs to a run that Matsu started, and a run may not use a \
                                        user's token; use the run's own from MATSU_SESSION_TOKEN"),
-            Ancestry::Gone => Err("the process that opened this connection has ended, so its holder is not known; \
+            Ancestry::Gone => Err("the process that opened this connection has ended, so its holder is unknown; \
                                    connect again"),
         }
     }

@@ -78,7 +78,7 @@ impl Transition for FinishAndClaim {
         match (&self.claim, tx.driver()) {
             (Some(claim), Driver::Sqlite(_)) => sqlite::round::run(self, claim, tx).await,
             (Some(claim), Driver::Postgres(_)) if claim.jobs_max > 0 => postgres::round::run(self, claim, tx).await,
-            _ => finish(self, tx).await,
+            (Some(_), Driver::Postgres(_)) | (None, Driver::Sqlite(_) | Driver::Postgres(_)) => finish(self, tx).await,
         }
     }
 }

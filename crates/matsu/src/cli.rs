@@ -15,10 +15,10 @@ pub struct Global {
     /// The store: memory:, sqlite:PATH or postgres://…
     #[arg(long, global = true, value_name = "URL")]
     pub store: Option<String>,
-    /// The language that people and agents are spoken to in: en, ja or ko
+    /// Language of messages to people and agents: en, ja or ko
     #[arg(long, global = true, value_name = "LANG")]
     pub lang: Option<String>,
-    /// Say more in the log; twice for everything
+    /// Log more; twice for everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Print JSON

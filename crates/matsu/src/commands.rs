@@ -82,7 +82,7 @@ use crate::config::{Config, Flags};
 use crate::context::Context;
 use crate::{logging, relay};
 
-/// Hand slow work over, wait in one cheap call, lose nothing.
+/// Run slow work in the background and wait for it in one call.
 #[derive(Parser)]
 #[command(name = "matsu", version, propagate_version = true, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -113,12 +113,12 @@ pub enum Command {
     /// Print the result of a task, whole
     Result(result::Show),
     /// Answer the question of a task
-    Answer(answer::Answer),
+    Answer(answer::AnswerArgs),
     /// The list of tasks as it changes, over the whole screen; or their news as lines
     Watch(watch::Watch),
     /// Stop a task
     Stop(stop::Stop),
-    /// End the daemon; runs of agents go on without it
+    /// End the daemon; runs of agents continue without it
     Shutdown(shutdown::Shutdown),
     /// Start the daemon with the machine
     #[command(subcommand)]
@@ -127,7 +127,7 @@ pub enum Command {
     Retry(retry::Retry),
     /// Call a tool and print its answer
     Call(call::Call),
-    /// The product in ten seconds, with nothing configured
+    /// Run a ten-second demonstration; needs no configuration
     Demo(demo::Demo),
     /// Research a question: search, read, weigh, and show claims with their sources
     Research(research::Research),
@@ -136,7 +136,7 @@ pub enum Command {
     Auth(auth::Auth),
     /// Correct what research found: domains, claims, evidence
     Feedback(feedback::Feedback),
-    /// How far the judge can be trusted, and going back to an earlier calibration
+    /// Show how reliable the judge is; restore an earlier calibration
     #[command(subcommand)]
     Calibration(calibration::Calibration),
     /// Remove evidence that no task reaches
@@ -149,7 +149,7 @@ pub enum Command {
     Uninstall(uninstall::Uninstall),
     /// Which version this is, and how to get a newer one
     Upgrade(upgrade::Upgrade),
-    /// Tell your AI client about Matsu: Claude Code, Codex, Cursor, Gemini CLI, VS Code
+    /// Add Matsu to your AI clients: Claude Code, Codex, Cursor, Gemini CLI, VS Code
     Connect(connect::Connect),
     /// What installed hooks call
     #[command(hide = true)]
@@ -204,7 +204,7 @@ pub enum Command {
     Branches(branches::Branches),
     /// Allow what the .matsu.toml of a repository asks for
     Allow(allow::Allow),
-    /// Show what the check of a run came to; with --verify run that check again
+    /// Show the result of the check of a run; with --verify run that check again
     Receipt(receipt::ReceiptArgs),
     /// The program of a run of the built-in agent; started by the daemon, never by hand
     #[command(name = "__loop", hide = true)]

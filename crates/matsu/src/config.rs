@@ -1,6 +1,7 @@
 //! Settings: default, file, environment, flag, each over the one before. Every key is in one table.
 #![expect(clippy::disallowed_methods, reason = "the one file that reads the environment")]
 
+pub mod key;
 pub mod keys;
 pub mod layers;
 pub mod notify;

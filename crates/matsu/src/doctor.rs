@@ -152,7 +152,7 @@ async fn store(config: &Config) -> Finding {
 fn disk(data_dir: &Path) -> Finding {
     match rustix::fs::statvfs(data_dir) {
         Ok(disk) => free_space(disk.f_bavail.saturating_mul(disk.f_frsize), data_dir),
-        Err(error) => note("disk", format!("free space is not known: {error}"), "start `matsu serve` once"),
+        Err(error) => note("disk", format!("free space could not be read: {error}"), "start `matsu serve` once"),
     }
 }
 
@@ -264,7 +264,7 @@ fn runs(config: &Config) -> Finding {
 /// Only if there is one that has not ended.
 fn applies(config: &Config) -> Option<Finding> {
     let unfinished = compose::agents(config).unfinished_applies();
-    let next = "wait; if it stays, start `matsu serve` and read its log";
+    let next = "wait; if this continues, start `matsu serve` and read its log";
     (!unfinished.is_empty()).then(|| note("applies", unfinished.join("; "), next))
 }
 

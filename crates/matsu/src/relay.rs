@@ -328,7 +328,7 @@ impl Relay {
     async fn ask_to_end(&self) {
         let body = serde_json::json!({ "version": VERSION });
         if let Err(error) = crate::client::control(&self.config, Method::POST, "/control/hand-over", Some(body)).await {
-            tracing::warn!(error = format!("{error:#}"), "the daemon of another version could not be asked to end");
+            tracing::warn!(error = format!("{error:#}"), "could not ask the older daemon to shut down");
         }
     }
 }

@@ -82,7 +82,7 @@ class Script(shared.Script):
             return Call(SERVER + "send_message", {"receiver_id": one.task_id, "message": ANSWER})
         job = re.search(r'job_id\W+([0-9a-f]{16,})', last)
         if job and ("pending" in last or "running" in last):
-            # A model that is told to ask again does so now and then.
+            # A model that is instructed to ask again does so now and then.
             time.sleep(2)
             return Call(SERVER + "get_handoff_result", {"job_id": job.group(1)})
         return "I wait for it."

@@ -130,7 +130,7 @@ class Script:
         return f"place-{self.name(one)}"
 
     def order(self, one):
-        """What a child is told to do. The name of the result is not in it."""
+        """The instructions of a child. The name of the result is not in it."""
         return f"Do the work work-{self.name(one)}."
 
     def __call__(self, asked):

@@ -69,7 +69,7 @@ export interface Part {
   link?: URL;
 }
 
-/** A line of text, with code, bold words and named links told apart. A link that does not lead to the web stays text. Pure. */
+/** A line of text, with code, bold words and named links as parts of their own. A link that does not lead to the web stays text. Pure. */
 export function inline(text: string): Part[] {
   return text.split(/(`[^`\n]+`|\*\*[^*\n]+\*\*|\[[^\]\n]+\]\([^()\s]+\))/).filter(Boolean).map((part) => {
     if (/^`[^`]+`$/.test(part)) return { text: part.slice(1, -1), isCode: true };

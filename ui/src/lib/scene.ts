@@ -40,7 +40,7 @@ const around = (x: number, y: number, reach: number): Box => ({ left: x - reach,
 
 /**
  * Words beside their nodes: below, else above, right or left, where they cover neither each other nor another node. Those
- * that come first choose first; who finds no room stays without. What comes back is where the middle of the line stands. Pure.
+ * that come first choose first; a node without free space stays without. What comes back is where the middle of the line stands. Pure.
  */
 export function labels(wanted: readonly Label[], nodes: readonly { id: string; x: number; y: number }[], size: { width: number; height: number }): Label[] {
   const taken = new Map(nodes.map((node) => [node.id, around(node.x, node.y, 9)]));

@@ -42,7 +42,7 @@ function parse(block: string): Frame | null {
 }
 
 /** Reads a stream to its end; its status. One that says nothing for longer than its pings is no stream, and is given up. */
-export async function listen(path: string, stop: AbortController, heard: (frames: Frame[]) => void): Promise<number> {
+export async function listen(path: string, stop: AbortController, received: (frames: Frame[]) => void): Promise<number> {
   const answer = await fetch(path, { headers: headers(), signal: stop.signal, cache: 'no-store' });
   if (!answer.ok || !answer.body) return answer.status;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -52,6 +52,6 @@ export async function listen(path: string, stop: AbortController, heard: (frames
     const { done, value } = await reader.read().finally(() => clearTimeout(silence));
     if (done) return answer.status;
     const read = frames.push(value);
-    if (read.length) heard(read);
+    if (read.length) received(read);
   }
 }

@@ -57,7 +57,7 @@ export function pause(on: boolean): void {
 
 function hear(message: Message): void {
   if (message.kind === 'events') {
-    // Whoever leads next goes on from here.
+    // The next leading tab continues from here.
     cursor = message.cursor;
     if (!paused) listener(message.events);
   }

@@ -29,12 +29,12 @@ export class Talk {
   /** `ask` reads the messages without the stream; `settled` says up to which of them nothing changes. */
   constructor(
     private readonly id: string,
-    private readonly heard: (now: Now) => void,
+    private readonly received: (now: Now) => void,
     private readonly ask: () => Promise<void>,
     private readonly settled: () => number,
   ) {}
 
-  /** Somebody said something, or may have: listens until nobody answers any more. */
+  /** There is or may be a new message: reads the stream until no answer is being written. */
   wake(): void {
     this.isNews = true;
     if (!this.isAwake && !this.isOver) void this.listenWhileAnswered();
@@ -57,7 +57,7 @@ export class Talk {
     this.isAwake = false;
   }
 
-  /** Whether the stream was there to say that nobody answers. */
+  /** Whether the stream was read to the event that no answer is being written. */
   private async listenOnce(): Promise<boolean> {
     const stop = new AbortController();
     this.stop = stop;
@@ -66,7 +66,7 @@ export class Talk {
       for (const frame of frames) {
         if (frame.name !== 'chat' || this.isOver) continue;
         const now = frame.data as unknown as Now;
-        this.heard(now);
+        this.received(now);
         isDone = !now.answering;
       }
       if (isDone) stop.abort();

@@ -14,7 +14,7 @@ export interface Piece {
   host?: string;
 }
 
-/** Text with its web addresses told apart. */
+/** Text with its web addresses as parts of their own. */
 export function pieces(text: string): Piece[] {
   const found: Piece[] = [];
   let from = 0;

@@ -37,8 +37,8 @@ test('an agent asks, is answered, and its changes are read and applied, without 
   await run(page, 'Write a note', 'workspace-write');
   const question = page.getByRole('region', { name: 'Question' });
   await question.getByText('May I write notes.txt?').waitFor({ timeout: 30_000 });
-  // Each of the task's changes is told again; what was logged stays.
-  await page.getByRole('region', { name: 'Log' }).getByText('Nobody has written one yet.').waitFor();
+  // Each of the task's changes is passed in again; what was logged stays.
+  await page.getByRole('region', { name: 'Log' }).getByText('None is written yet.').waitFor();
   assert.deepEqual(await axeBoth(page), {});
   await question.getByRole('button', { name: 'allow' }).click();
   await page.getByText('completed').first().waitFor({ timeout: 30_000 });

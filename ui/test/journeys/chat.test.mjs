@@ -54,9 +54,9 @@ test('a person blocks a task, and the agent that works on it stops', async () =>
   await page.getByRole('textbox', { name: 'Reason' }).fill('not like that');
   const began = Date.now();
   await page.getByRole('dialog').getByRole('button', { name: 'Block' }).click();
-  const told = await stopped;
+  const received = await stopped;
   assert.ok(Date.now() - began < 2_000, 'within two seconds of its next call');
-  assert.deepEqual(told.map((notice) => [notice.type, notice.action, notice.task_id]), [['interrupt', 'block', task_id]]);
+  assert.deepEqual(received.map((notice) => [notice.type, notice.action, notice.task_id]), [['interrupt', 'block', task_id]]);
   await page.getByText('blocked').first().waitFor();
   const row = page.getByRole('row').filter({ hasText: 'worker-02' });
   await row.getByRole('cell').last().filter({ hasText: /\d\d:\d\d:\d\d/ }).waitFor();

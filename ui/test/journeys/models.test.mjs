@@ -42,7 +42,7 @@ async function say(page, text) {
   await field.press('Enter');
 }
 
-test('a model uses a tool and answers; a line for nobody is a note', async () => {
+test('a model uses a tool and answers; a line without a mention is a note', async () => {
   await home.submit([sleep(600_000)]);
   const { context, page } = await signedIn(home, browser);
   await page.evaluate(() => (window.untouched = true));

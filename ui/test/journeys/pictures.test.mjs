@@ -58,7 +58,7 @@ test('the main pages have a face, in light and dark and three languages', async 
       await shot('inbox');
       await page.goto(`${home.address}/tasks/${asks}?tab=log`);
       await page.locator('.question').waitFor();
-      await page.locator('.log').getByText('Nobody has written one yet.').waitFor();
+      await page.locator('.log').getByText('None is written yet.').waitFor();
       await shot('agent');
       await page.goto(`${home.address}/tasks/${research}?tab=graph&claim=${contested}`);
       await page.locator('canvas[data-settled="true"]').waitFor();

@@ -1,5 +1,5 @@
 // Who the page's people deal with: agents that come over the tools as real ones do, a program that is run as an agent, a
-// folder of documents, and a small web with a closed door.
+// folder of documents, and a small web with a page that needs a login.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -41,7 +41,7 @@ export class Agent {
     }
   }
 
-  /** Works on its task until it is interrupted, then does as it is told; what it was told. */
+  /** Works on its task until it is interrupted, then does what the interrupt says. Returns its notifications. */
   async work() {
     await this.arrive();
     const next = await this.tool('get_next_action', { timeout_seconds: 30 });
@@ -50,7 +50,7 @@ export class Agent {
     // Each call is held until something moves, so nothing here counts time.
     while (!(await this.tool('get_next_action', { timeout_seconds: 30 })).interrupted);
     const { notifications } = await this.tool('get_notifications');
-    const ended = await this.tool('report_completed', { result: 'blocked', summary: 'stopped as told' });
+    const ended = await this.tool('report_completed', { result: 'blocked', summary: 'stopped as instructed' });
     assert.equal(ended.ok, true, JSON.stringify(ended));
     return notifications;
   }
@@ -85,7 +85,7 @@ export class Web {
 }
 
 const ARTICLE = [
-  'Only members learn that the payback time of a heat pump was under nine years in 80 percent of the houses that were measured.',
+  'Only members learn that the payback time of a heat pump was under nine years in 80 percent of the homes that were measured.',
   'The survey of 400 households found that heat pumps stayed below 45 decibels at three metres, which neighbours did not hear.',
   'In the field test of 2024 the heat pump kept a coefficient of performance above 2 at minus 15 degrees for the whole winter.',
 ];
@@ -111,7 +111,7 @@ case "$prompt" in
   echo '{"type":"tool","name":"Read","input":{"path":"README.md"}}'
   echo '{"type":"text","text":"The project says little about waiting. A note would help who comes next."}'
   echo '{"type":"tool","name":"Bash","input":{"command":"git log --oneline -5"}}'
-  echo '{"type":"text","text":"Nobody has written one yet."}'
+  echo '{"type":"text","text":"None is written yet."}'
   echo '{"type":"question","id":"q1","text":"May I write notes.txt?","options":["allow","deny"]}'
   read answer
   case "$answer" in *'"option":"allow"'*) echo "waiting is cheap" >notes.txt ;; esac ;;

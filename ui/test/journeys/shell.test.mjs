@@ -229,13 +229,13 @@ for (const colorScheme of ['light', 'dark']) {
     assert.deepEqual(found, {}, colorScheme);
     assert.deepEqual(page.complaints, []);
     await context.close();
-    const stranger = await browser.newContext({ colorScheme });
-    const door = await stranger.newPage();
-    const said = complaints(door);
-    await door.goto(`${home.address}/inbox`);
-    await door.getByRole('button', { name: 'Sign in' }).waitFor();
-    assert.deepEqual(await axe(door), [], `the login (${colorScheme})`);
+    const signedOut = await browser.newContext({ colorScheme });
+    const login = await signedOut.newPage();
+    const said = complaints(login);
+    await login.goto(`${home.address}/inbox`);
+    await login.getByRole('button', { name: 'Sign in' }).waitFor();
+    assert.deepEqual(await axe(login), [], `the login (${colorScheme})`);
     assert.deepEqual(said, []);
-    await stranger.close();
+    await signedOut.close();
   }));
 }

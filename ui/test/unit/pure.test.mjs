@@ -48,7 +48,7 @@ test('code is coloured by its language, and no letter of it is lost', async () =
   for (const text of ['', '"open', 'a`b', 'x'.repeat(5_000), "it's // 日本"]) assert.equal(tokens(text, 'a.js').map((token) => token.text).join(''), text);
 });
 
-test('what is quoted as code is told apart', async () => {
+test('what is quoted as code is a part of its own', async () => {
   const { inline } = await load('chat.ts');
   assert.deepEqual(inline('run `a b` twice, not `c'), [{ text: 'run ', isCode: false }, { text: 'a b', isCode: true }, { text: ' twice, not `c', isCode: false }]);
   const parts = inline('**Bold** [site](https://a.org/x) [bad](javascript:alert(1)) **open');
@@ -73,7 +73,7 @@ test('words of a graph lie neither over each other nor over a node', async () =>
   const nodes = [{ id: 'a', x: 200, y: 100 }, { id: 'b', x: 210, y: 102 }, { id: 'c', x: 200, y: 124 }, { id: 'd', x: 2, y: 2 }];
   const placed = labels(nodes.map((node) => ({ ...node, text: node.id, width: 100 })), nodes, size);
   const box = ({ x, y, width }) => ({ left: x - width / 2, right: x + width / 2, top: y - 11, bottom: y + 4 });
-  assert.ok(placed.length >= 3 && placed[0].id === 'a', 'most find room, and the first one always');
+  assert.ok(placed.length >= 3 && placed[0].id === 'a', 'most find space, and the first one always');
   for (const one of placed) {
     const mine = box(one);
     assert.ok(mine.left >= 0 && mine.right <= 400 && mine.top >= 0 && mine.bottom <= 200, one.id);

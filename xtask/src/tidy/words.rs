@@ -1,6 +1,7 @@
 //! Words that are not used, each with a better one: figures of speech, and persons where a process is meant.
 //!
-//! Looked at are Rust files as a whole with their paths, documents without their code, and the texts of the page.
+//! Looked at are Rust files as a whole with their paths, documents without their code, the texts of the page, the
+//! Makefile, and as a whole the files of the page, scripts, clients that test, definitions of agents and plugins.
 //! `docs/glossary.md` has the words that are used. Decisions (`docs/adr`) and the changelog keep the words of their time.
 
 use super::workspace::{File, Workspace};
@@ -39,7 +40,7 @@ pub fn findings(workspace: &Workspace) -> Vec<String> {
     for file in workspace.files.iter().filter(|file| !DATA.iter().any(|data| file.path.starts_with(data))) {
         if file.path.ends_with(".md") {
             check(file, &prose(&file.text), &mut found);
-        } else if file.path.ends_with(".json") {
+        } else if !file.path.ends_with(".rs") && !file.path.ends_with(".svg") {
             check(file, &file.text, &mut found);
         }
     }
@@ -116,6 +117,8 @@ mod tests {
             ("docs/a.md", "The door is open.\n"),
             ("docs/adr/1.md", "The door is open.\n"),
             ("ui/src/text/en.json", "{\n \"a\": \"told\"\n}"),
+            ("Makefile", "all: ## Nobody needs it\n"),
+            ("scripts/a.py", "desk = 1\n"),
         ]);
         let found = findings(&workspace);
         let places: Vec<String> =
@@ -125,6 +128,8 @@ mod tests {
             [
                 "docs/a.md:1: `door`",
                 "ui/src/text/en.json:2: `told`",
+                "Makefile:1: `nobody`",
+                "scripts/a.py:1: `desk`",
                 "crates/a/src/x.rs:1: `door`",
                 "crates/a/src/x.rs:2: `nobody`",
                 "crates/a/src/desk.rs: `desk`",

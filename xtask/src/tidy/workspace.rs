@@ -31,8 +31,24 @@ const SKIPPED: &[&str] = &["target", "node_modules", "dist", "testdata", ".git"]
 
 /// Whether the text of a file is looked at.
 fn is_read(folder: &str, name: &str) -> bool {
-    name.ends_with(".rs") || name.ends_with(".md") || folder == "ui/src/text" || name == "structure.svg"
+    name.ends_with(".rs")
+        || name.ends_with(".md")
+        || folder == "ui/src/text"
+        || name == "structure.svg"
+        || name == "Makefile"
+        || is_script(folder, name)
 }
+
+/// Files whose words are looked at although no compiler of the workspace reads them: the page, scripts, clients that
+/// test, definitions of agents, plugins.
+fn is_script(folder: &str, name: &str) -> bool {
+    let top = folder.split('/').next().unwrap_or_default();
+    let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
+    SCRIPT_FOLDERS.contains(&top) && SCRIPT_KINDS.contains(&kind)
+}
+
+const SCRIPT_FOLDERS: &[&str] = &["ui", "scripts", "tests", "agents", "plugins"];
+const SCRIPT_KINDS: &[&str] = &["css", "html", "js", "mjs", "py", "sh", "svelte", "toml", "ts"];
 
 impl Workspace {
     pub fn load() -> io::Result<Workspace> {

@@ -145,9 +145,7 @@ async fn connect(folder: &RunFolder, record: &RunRecord, attempt: i64) -> io::Re
         match serde_json::from_slice(&line).map_err(io::Error::other)? {
             Notice::Welcome { ran_seconds, .. } => Ok(ran_seconds),
             Notice::Refused { why } => Err(io::Error::other(why)),
-            Notice::Started | Notice::Grew { .. } | Notice::Ended => {
-                Err(io::Error::other("it did not answer the hello"))
-            }
+            Notice::Started | Notice::Grew { .. } | Notice::Ended => Err(io::Error::other("no reply to the handshake")),
         }
     };
     let answered = Clock::system().within(WELCOME_WITHIN, exchange).await;

@@ -139,7 +139,7 @@ fn check_times(wish: &RunWish) -> Result<u32, RunRefusal> {
 fn check_texts(definition: &Definition, wish: &RunWish) -> Result<(), RunRefusal> {
     let name = &definition.name;
     if wish.message.trim().is_empty() {
-        return Err(param("message", "text", "nothing", "message must not be empty"));
+        return Err(param("message", "text", "nothing", "message is empty; expected text"));
     }
     let mut bytes_max = definition.prompt_bytes_max.unwrap_or(usize::MAX);
     if definition.prompt == PromptWay::Argument {

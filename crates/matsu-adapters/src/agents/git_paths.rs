@@ -274,7 +274,7 @@ pub fn own_lenders(objects: &Path, around: &[&Path], machine: &Machine) -> Resul
     match all.iter().find(|path| !is_own(path)) {
         None => Ok(all),
         Some(foreign) => Err(format!(
-            "the repository borrows objects from {}, which lies outside of it; an agent could have written that. If it \
+            "the repository uses objects of {}, outside it (alternates); an agent could have written that. If it \
              is right, name that folder in agents.read; or copy the objects (git repack -a -d) and remove \
              {}/info/alternates",
             foreign.display(),

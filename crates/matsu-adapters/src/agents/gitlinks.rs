@@ -28,7 +28,7 @@ pub fn submodules(git_dir: &Path) -> Result<BTreeSet<PathBuf>, String> {
     };
     let config = foreign_file::read_text(&git_dir.join("config"), CONFIG_BYTES_MAX).unwrap_or_default();
     let hash = if config.to_ascii_lowercase().contains("sha256") { 32 } else { 20 };
-    parse(&bytes, hash).ok_or_else(|| format!("{} has a form that is not known", path.display()))
+    parse(&bytes, hash).ok_or_else(|| format!("{} has an unknown format", path.display()))
 }
 
 /// Versions 2 to 4 of git's index.

@@ -4,6 +4,7 @@
 
 mod conversation;
 mod ending;
+mod lost;
 mod snapshot;
 
 use std::collections::{HashMap, VecDeque};
@@ -28,14 +29,14 @@ use super::definition::Definition;
 use super::orphans;
 use super::place::Place;
 use super::runs_folder::RunFolder;
-use super::sandbox::state::keep_sessions;
 use super::spool::{SEGMENT_BYTES, SpoolReader, Stream, forget_before};
 use super::supervisor::exit_record::ExitRecord;
-use super::supervisor::order::{Notice, RunOrder, Word};
+use super::supervisor::order::{Notice, Word};
 use super::text::{LineCutter, Tail, Utf8};
 use super::worktree::{Closed, Worktree};
 pub use conversation::is_session_id;
 use conversation::own_usage;
+use lost::end_lost;
 use snapshot::Snapshots;
 
 /// What is kept of the output of a program that prints plain text, for the tail that an error shows.
@@ -274,7 +275,7 @@ impl CliRun {
                     self.events.push_back((RunEvent::Session(id), before));
                 }
                 // It becomes an argument of the next run; a stream can say anything.
-                Decoded::Session(_) => tracing::warn!(run = self.marker, "a program named its conversation oddly"),
+                Decoded::Session(_) => tracing::warn!(run = self.marker, "invalid conversation id from the program"),
                 Decoded::Usage(usage) => {
                     let usage = own_usage(&self.definition, self.usage_before, usage, &mut self.place);
                     self.used = Some(usage);
@@ -358,19 +359,6 @@ impl CliRun {
             self.end = Some(End::Damaged(format!("its spool ends after {read} of {printed} bytes")));
         }
     }
-}
-
-/// What its supervisor would have done at its end: no process is left, and its conversation is kept so that it can be resumed.
-async fn end_lost(order: PathBuf, marker: String, clock: Clock) -> Closed {
-    let closed = orphans::end(marker, clock).await;
-    let kept = tokio::task::spawn_blocking(move || {
-        let order: Option<RunOrder> = std::fs::read(order).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        order.iter().flat_map(|order| &order.order.keep).for_each(keep_sessions);
-    });
-    if let Err(error) = kept.await {
-        tracing::warn!(%error, "the conversation of a lost run could not be kept");
-    }
-    closed
 }
 
 #[async_trait]

@@ -50,7 +50,7 @@ pub fn of(
             let message = match (code, exit.signal) {
                 (Some(code), _) => format!("{} exited with code {code}", definition.name),
                 (None, Some(signal)) => format!("{} was ended by signal {signal}", definition.name),
-                (None, None) => format!("{} ended; its exit status is not known", definition.name),
+                (None, None) => format!("{} ended; its exit status is unknown", definition.name),
             };
             match quota::read(definition.quota.as_ref(), stderr_tail, now) {
                 Some(quota) => out_of_quota(quota, message),

@@ -100,7 +100,7 @@ impl LocalEngine {
 }
 
 /// A first look at many or slow documents goes on after the search.
-const NOT_ALL_READ: &str = "documents that are not read yet; search again in a minute";
+const NOT_ALL_READ: &str = "some documents are not indexed yet; search again in a minute";
 
 /// The folders a search looks into: those it names, else those configured. Links are resolved, each is there once, and
 /// those that do not exist are left out.

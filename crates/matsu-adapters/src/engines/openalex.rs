@@ -1,6 +1,7 @@
 //! OpenAlex: scholarly works with their abstracts, which need not be fetched again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,9 +9,15 @@ use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, P
 use matsu_core::research::merge::Hit;
 use serde::Deserialize;
 
+use super::EngineEntry;
 use super::service::Service;
 
-pub const NAME: &str = "openalex";
+const NAME: &str = "openalex";
+
+pub const ENTRY: EngineEntry = EngineEntry {
+    setting: "research.openalex",
+    make: |with| Ok(Arc::new(OpenAlex::new(with.address, with.user_agent, with.contact)?)),
+};
 
 /// Where the public service is.
 pub const PUBLIC: &str = "https://api.openalex.org";

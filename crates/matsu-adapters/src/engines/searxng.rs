@@ -1,6 +1,7 @@
 //! SearXNG, the metasearch engine that people run themselves, over its JSON API. The instance must allow the format
 //! `json`; one that does not answers 403, which reads as blocked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,9 +9,15 @@ use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, P
 use matsu_core::research::merge::Hit;
 use serde::Deserialize;
 
+use super::EngineEntry;
 use super::service::Service;
 
-pub const NAME: &str = "searxng";
+const NAME: &str = "searxng";
+
+pub const ENTRY: EngineEntry = EngineEntry {
+    setting: "research.searxng",
+    make: |with| Ok(Arc::new(Searxng::new(with.address, with.user_agent)?)),
+};
 
 /// One SearXNG instance.
 #[derive(Clone, Debug)]
@@ -62,9 +69,16 @@ impl SearchEngine for Searxng {
             pairs.push(("language", language));
         }
         let found: Found = self.service.ask("search", &pairs).await?;
-        let missing: Vec<String> = found.unresponsive_engines.iter().map(|pair| pair.join(": ")).collect();
+        let missing: Vec<String> = found
+            .unresponsive_engines
+            .iter()
+            .map(|pair| match pair.split_first() {
+                Some((name, why)) if !why.is_empty() => format!("{name} did not respond: {}", why.join(": ")),
+                _ => format!("{} did not respond", pair.concat()),
+            })
+            .collect();
         if found.results.is_empty() && !missing.is_empty() {
-            return Err(EngineError::Failed(format!("none of its engines answered ({})", missing.join("; "))));
+            return Err(EngineError::Failed(format!("no results: {}", missing.join("; "))));
         }
         let hits = found.results.into_iter().take(request.hits_max as usize).map(hit).collect();
         Ok(EngineHits { hits, missing })

@@ -4,7 +4,7 @@ use matsu_core::ports::search_engine::{EngineError, EngineRequest, SearchEngine}
 use matsu_core::principal::Principal;
 use matsu_testkit::test_site::{Mood, TestSite};
 
-use super::{NAMES, openalex::OpenAlex, searxng::Searxng};
+use super::{EngineSettings, WEB_ENGINES, openalex::OpenAlex, searxng::Searxng};
 
 fn request(query: &str, language: Option<&str>) -> EngineRequest {
     EngineRequest {
@@ -17,9 +17,12 @@ fn request(query: &str, language: Option<&str>) -> EngineRequest {
 }
 
 #[test]
-fn every_engine_has_its_file_and_its_line() {
-    for name in NAMES {
-        let file = format!("{}/src/engines/{name}.rs", env!("CARGO_MANIFEST_DIR"));
+fn every_engine_on_the_network_is_made_from_its_entry() {
+    for entry in WEB_ENGINES {
+        let with = EngineSettings { address: "http://127.0.0.1:1", user_agent: "Matsu/test", contact: None };
+        let engine = (entry.make)(with).expect("an engine");
+        assert_eq!(entry.setting, format!("research.{}", engine.name()));
+        let file = format!("{}/src/engines/{}.rs", env!("CARGO_MANIFEST_DIR"), engine.name());
         assert!(std::path::Path::new(&file).exists(), "{file}");
     }
 }

@@ -89,7 +89,8 @@ impl CookieVault for FileVault {
 
     async fn collect(&self, owner: &Principal, domain: &str) -> Result<usize, VaultError> {
         let Some(source) = &self.source else {
-            let why = "no browser is set to read cookies from (browser.cookies_from)";
+            let why =
+                "no browser is configured to read cookies from; set research.browser_debug, such as 127.0.0.1:9222";
             return Err(VaultError::Unavailable(why.to_owned()));
         };
         let found = source.cookies_of(domain).await?;

@@ -91,7 +91,7 @@ fn cause(error: &reqwest::Error, root: &(dyn std::error::Error + 'static)) -> St
         Some(ErrorKind::ConnectionRefused) => "connection refused: nothing answers at this address".to_owned(),
         Some(ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof) => "the connection was cut".to_owned(),
         _ if root.to_string().contains("lookup address") => {
-            "the host name is not known (DNS): check the spelling of the address".to_owned()
+            "unknown host name (DNS): check the spelling of the address".to_owned()
         }
         _ => root.to_string(),
     }

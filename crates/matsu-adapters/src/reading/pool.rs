@@ -111,7 +111,7 @@ impl Readers {
                     IfItDies::SayNothing => None,
                     IfItDies::Explain => {
                         let why = end.why(&error);
-                        tracing::warn!(media_type = request.media_type, why, "a document ended its reader process");
+                        tracing::warn!(media_type = request.media_type, why, "reader process ended on a document");
                         Some(Err(ExtractError::Malformed(why)))
                     }
                 }

@@ -139,7 +139,7 @@ impl End {
         } else if signal == Some(rustix::process::Signal::XCPU.as_raw()) {
             "reading it takes too much CPU time".to_owned()
         } else if let Some(signal) = signal {
-            format!("it ended the process that read it (signal {signal})")
+            format!("the reader process ended on it (signal {signal})")
         } else {
             let last_line = self.words.lines().last().unwrap_or_default();
             format!("the process that read it stopped: {error} {last_line}").trim_end().to_owned()

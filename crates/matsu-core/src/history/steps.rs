@@ -96,10 +96,10 @@ pub fn system_prompt(history: &[Entry]) -> Option<String> {
     Some(first.spoken()).filter(|text| !text.trim().is_empty())
 }
 
-type Answers<'a> = HashMap<&'a str, (&'a str, bool)>;
+type PromptAnswers<'a> = HashMap<&'a str, (&'a str, bool)>;
 
 /// Results that came before the next message of a user, a model or the system, by call id.
-fn prompt_answers(history: &[Entry]) -> Answers<'_> {
+fn prompt_answers(history: &[Entry]) -> PromptAnswers<'_> {
     let mut answers = HashMap::new();
     let mut open: Vec<&str> = Vec::new();
     for entry in history {
@@ -133,18 +133,18 @@ fn all_calls(history: &[Entry]) -> HashMap<&str, &Item> {
     history.iter().flat_map(|entry| &entry.content).filter_map(|item| Some((call_id(item)?, item))).collect()
 }
 
-fn part<'a>(item: &'a Item, answers: &Answers<'a>) -> Part<'a> {
+fn part<'a>(item: &'a Item, answers: &PromptAnswers<'a>) -> Part<'a> {
     with_result(item, answers).map_or(Part::Other(item), Part::Call)
 }
 
-fn with_result<'a>(call: &'a Item, answers: &Answers<'a>) -> Option<CallWithResult<'a>> {
+fn with_result<'a>(call: &'a Item, answers: &PromptAnswers<'a>) -> Option<CallWithResult<'a>> {
     let Item::ToolCall { id, name, arguments, signature } = call else { return None };
     let (result, is_error) = answers.get(id.as_str()).copied().unwrap_or((NO_RESULT_YET, true));
     Some(CallWithResult { id, name, arguments, signature: signature.as_deref(), result, is_error })
 }
 
 /// The results of a tool entry that were not sent with their calls.
-fn late<'a>(entry: &'a Entry, answers: &Answers<'a>, calls: &HashMap<&'a str, &'a Item>) -> Vec<UserPart<'a>> {
+fn late<'a>(entry: &'a Entry, answers: &PromptAnswers<'a>, calls: &HashMap<&'a str, &'a Item>) -> Vec<UserPart<'a>> {
     let results = entry.content.iter().filter_map(|item| {
         let Item::ToolResult { id, content, is_error, .. } = item else { return None };
         if answers.contains_key(id.as_str()) {

@@ -40,6 +40,20 @@ pub enum JobEnd {
     OwnerDied,
 }
 
+impl JobEnd {
+    /// An error that is not retried, without an output.
+    #[must_use]
+    pub fn failed(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self::failed_with(code, message, Retry::Never, None)
+    }
+
+    /// An error, with what the job has so far.
+    #[must_use]
+    pub fn failed_with(code: ErrorCode, message: impl Into<String>, retry: Retry, output_json: Option<String>) -> Self {
+        Self::Failed { code: code.to_string(), message: message.into(), retry, output_json }
+    }
+}
+
 /// Whether an error may pass with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {

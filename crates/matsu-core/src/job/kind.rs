@@ -15,8 +15,6 @@ words! {
         AgentChat = "agent_chat",
         /// Brings the changes of several runs together in one branch.
         Merge = "merge",
-        Cleanup = "cleanup",
-        Reindex = "reindex",
         /// Ends at once. For tests and benches.
         Noop = "noop",
         /// Sleeps as its input says. For tests and benches.
@@ -40,15 +38,9 @@ impl JobKind {
             // Running an agent again could repeat what it already did to the outside world.
             Self::AgentRun => Recovery::Fail,
             // What is said in a chat is delivered at least once.
-            Self::AgentChat
-            | Self::Search
-            | Self::Verify
-            | Self::Report
-            | Self::Merge
-            | Self::Cleanup
-            | Self::Reindex
-            | Self::Noop
-            | Self::Sleep => Recovery::Requeue,
+            Self::AgentChat | Self::Search | Self::Verify | Self::Report | Self::Merge | Self::Noop | Self::Sleep => {
+                Recovery::Requeue
+            }
         }
     }
 
@@ -57,14 +49,7 @@ impl JobKind {
     pub fn outlives_owner(self) -> bool {
         match self {
             Self::AgentRun | Self::AgentChat => true,
-            Self::Search
-            | Self::Verify
-            | Self::Report
-            | Self::Merge
-            | Self::Cleanup
-            | Self::Reindex
-            | Self::Noop
-            | Self::Sleep => false,
+            Self::Search | Self::Verify | Self::Report | Self::Merge | Self::Noop | Self::Sleep => false,
         }
     }
 
@@ -74,9 +59,7 @@ impl JobKind {
         match self {
             // Git and other tasks do the work of a merge.
             Self::AgentRun | Self::AgentChat | Self::Merge => false,
-            Self::Search | Self::Verify | Self::Report | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => {
-                true
-            }
+            Self::Search | Self::Verify | Self::Report | Self::Noop | Self::Sleep => true,
         }
     }
 
@@ -84,7 +67,7 @@ impl JobKind {
     #[must_use]
     pub fn is_metered(self) -> bool {
         match self {
-            Self::AgentRun | Self::AgentChat | Self::Merge | Self::Cleanup | Self::Reindex | Self::Sleep => true,
+            Self::AgentRun | Self::AgentChat | Self::Merge | Self::Sleep => true,
             // They count their own, and end in their own words with what they have.
             Self::Search | Self::Verify | Self::Report => false,
             // It is over before there is anything to count.
@@ -97,7 +80,7 @@ impl JobKind {
     pub fn failures_max(self) -> u32 {
         match self {
             Self::AgentRun | Self::AgentChat | Self::Merge | Self::Noop => 0,
-            Self::Search | Self::Verify | Self::Report | Self::Cleanup | Self::Reindex | Self::Sleep => FAILURES_MAX,
+            Self::Search | Self::Verify | Self::Report | Self::Sleep => FAILURES_MAX,
         }
     }
 }

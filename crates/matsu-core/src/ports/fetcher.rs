@@ -100,7 +100,7 @@ pub enum FetchError {
     #[error("robots.txt disallows it")]
     Robots,
     /// Asked too often: stretch the pace and leave it.
-    #[error("asked too often")]
+    #[error("rate-limited (429)")]
     RateLimited { retry_after: Option<Duration> },
     /// The server has no such page, or another answer that will not change soon.
     #[error("status {0}")]

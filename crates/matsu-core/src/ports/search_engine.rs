@@ -30,7 +30,7 @@ pub trait SearchEngine: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineHits {
     pub hits: Vec<Hit>,
-    /// Parts of the engine that gave no answer, each with its reason.
+    /// What is missing from the list, a sentence for each part of the engine that did not respond.
     pub missing: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ pub enum Pace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// Asked too often: stretch the pace, try no sooner than this.
-    #[error("status 429: asked too often")]
+    #[error("rate-limited (429)")]
     RateLimited { retry_after: Option<Duration> },
     /// It refuses us: open the breaker.
     #[error("refused: {0}")]

@@ -83,9 +83,9 @@ pub struct Finding {
     /// Absent: no passage of another source counts.
     pub confidence: Option<f64>,
     /// Where it stands, its own place first.
-    pub origins: Vec<Place>,
-    pub supports: Vec<Place>,
-    pub refutes: Vec<Place>,
+    pub origins: Vec<QuotePlace>,
+    pub supports: Vec<QuotePlace>,
+    pub refutes: Vec<QuotePlace>,
 }
 
 impl Finding {
@@ -103,7 +103,7 @@ impl Finding {
 
 /// A quote in a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct QuotePlace {
     pub fragment_id: String,
     pub quote: String,
     /// The headings above it.

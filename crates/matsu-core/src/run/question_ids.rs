@@ -22,12 +22,12 @@ pub struct QuestionIds {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Asked {
     id: String,
-    place: Place,
+    place: QuestionPlace,
 }
 
 /// Where a question was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct QuestionPlace {
     pub run: RunId,
     /// In the output of its program. Zero: not known, so no two places are the same.
     pub position: u64,
@@ -43,13 +43,13 @@ impl QuestionIds {
 
     /// Whether the program has got the answer to the very question of this place.
     #[must_use]
-    pub fn is_answered(&self, place: &Place) -> bool {
+    pub fn is_answered(&self, place: &QuestionPlace) -> bool {
         place.position > 0 && self.answered.iter().any(|asked| asked.place == *place)
     }
 
     /// The id under which people and parents are asked.
     #[must_use]
-    pub fn id_for(&self, place: &Place) -> String {
+    pub fn id_for(&self, place: &QuestionPlace) -> String {
         let is_used = |id: &str| self.answered.iter().any(|asked| asked.id == id);
         let is_all_known = self.answered.len() == self.count as usize;
         if is_all_known && !is_used(&place.agents_id) {
@@ -67,7 +67,7 @@ impl QuestionIds {
     }
 
     /// The program has got the answer to a question that was asked under this id.
-    pub fn answered(&mut self, id: String, place: Place) {
+    pub fn answered(&mut self, id: String, place: QuestionPlace) {
         if self.answered.len() >= REMEMBERED_MAX {
             self.answered.remove(0);
         }
@@ -82,8 +82,8 @@ mod tests {
 
     use super::*;
 
-    fn place(agents_id: &str, position: u64) -> Place {
-        Place { run: RunId::from_text("run_1"), position, agents_id: agents_id.to_owned() }
+    fn place(agents_id: &str, position: u64) -> QuestionPlace {
+        QuestionPlace { run: RunId::from_text("run_1"), position, agents_id: agents_id.to_owned() }
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         ids.answered("q".to_owned(), place("q", 10));
         assert!(ids.is_answered(&place("q", 10)), "read again at the same place");
         assert!(!ids.is_answered(&place("q", 20)) && !ids.is_answered(&place("r", 10)));
-        assert!(!ids.is_answered(&Place { run: RunId::from_text("run_2"), ..place("q", 10) }));
+        assert!(!ids.is_answered(&QuestionPlace { run: RunId::from_text("run_2"), ..place("q", 10) }));
         assert_eq!(ids.id_for(&place("q", 20)), "q#2");
         assert_eq!(ids.id_for(&place("r", 20)), "r");
     }

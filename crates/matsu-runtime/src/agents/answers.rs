@@ -67,7 +67,7 @@ pub async fn answer_to(cx: &JobContext, question: &Question) -> Answer {
 fn check(answer: &Answer) -> Result<(), TaskError> {
     if answer.option.is_some() == answer.text.is_some() {
         let given = if answer.option.is_some() { "both" } else { "neither" };
-        return Err(TaskError::Invalid(format!("an answer has either option or text, got {given}")));
+        return Err(TaskError::Invalid(format!("give exactly one of option and text, got {given}")));
     }
     Ok(())
 }

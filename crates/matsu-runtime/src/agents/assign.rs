@@ -40,7 +40,7 @@ impl Agents<'_> {
         message: String,
     ) -> Result<Task, TaskError> {
         if message.trim().is_empty() {
-            let message = "message is empty; write what the agent shall do".to_owned();
+            let message = "message is empty; write what the agent should do".to_owned();
             return Err(StoreError::Refused { code: ErrorCode::InvalidParams, message }.into());
         }
         let worker = self.runtime.store().run(ReadAgent(agent.clone())).await?;

@@ -34,7 +34,7 @@ use super::chat_outcome;
 use super::live_runs::LiveRuns;
 use super::own_session::OwnSession;
 use super::run::{Beginning, Run};
-use super::run_body::{self, away, outlives};
+use super::run_body::{away, outlives};
 
 /// Starts the agents of chats on a host.
 #[derive(Clone)]
@@ -170,7 +170,7 @@ impl ChatRuns {
             Err(NotStarted { code, why, is_worth_a_retry }) => {
                 tracing::warn!(chat = %turn.chat.id, %why, "an agent could not be started for a chat");
                 let outcome = chat_outcome::failed(cx, turn, &why, is_worth_a_retry, Conversation::GoesOn);
-                return Ok((outcome, run_body::failed(code, why)));
+                return Ok((outcome, JobEnd::failed(code, why)));
             }
         };
         let mut came = true;

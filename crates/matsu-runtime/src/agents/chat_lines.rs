@@ -64,7 +64,7 @@ pub fn called_off(language: Language) -> String {
 /// Appended to the last message that is kept of a very long answer.
 pub fn cut(language: Language) -> &'static str {
     match language {
-        Language::English => "[The answer goes on; this is all that is kept of it.]",
+        Language::English => "[The answer continues; this is all that is kept of it.]",
         Language::Japanese => "[応答はここまで保存されています。]",
         Language::Korean => "[응답은 여기까지만 보관됩니다.]",
     }

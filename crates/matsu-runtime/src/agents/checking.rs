@@ -67,7 +67,12 @@ impl AgentRuns {
             Ok(started) => started,
             Err(error) => {
                 let message = format!("the check could not be started: {error}");
-                return failed(ErrorCode::CheckFailed, message, &known);
+                return JobEnd::failed_with(
+                    ErrorCode::CheckFailed,
+                    message,
+                    Retry::Never,
+                    serde_json::to_string(&known).ok(),
+                );
             }
         };
         let ran = started.live.ran_seconds();
@@ -230,7 +235,7 @@ impl Checking {
         {
             return JobEnd::Requeue { run_at: None };
         }
-        failed(ErrorCode::CheckFailed, failure, &self.known)
+        JobEnd::failed_with(ErrorCode::CheckFailed, failure, Retry::Never, serde_json::to_string(&self.known).ok())
     }
 
     /// Why it did not pass.
@@ -332,9 +337,4 @@ fn feedback(check: &Check, why: &str, output: &str) -> String {
         check.command,
         output.trim_end()
     )
-}
-
-fn failed(code: ErrorCode, message: String, known: &RunOutput) -> JobEnd {
-    let output_json = serde_json::to_string(known).ok();
-    JobEnd::Failed { code: code.to_string(), message, retry: Retry::Never, output_json }
 }

@@ -57,9 +57,7 @@ impl Agents<'_> {
     /// # Errors
     /// None can do it; the message says why each cannot.
     pub async fn choose_agent(self, owner: &Principal, wish: &RunWish) -> Result<(String, String), RunError> {
-        let Some(host) = self.runtime.agents() else {
-            return Err(TaskError::Invalid("this process knows no agents".to_owned()).into());
-        };
+        let host = self.host()?;
         let records = self.records(owner).await.map_err(TaskError::from)?;
         let (mut able, mut unable) = (Vec::new(), Vec::new());
         for agent in host.agents() {

@@ -20,7 +20,7 @@ use crate::runtime::Runtime;
 use crate::runtime::context::JobContext;
 use crate::tasks::{TaskError, Tasks};
 
-use super::run_body::{away, failed};
+use super::run_body::away;
 
 use super::Agents;
 
@@ -100,7 +100,7 @@ pub(super) async fn may_begin(cx: &JobContext, input: &RunInput) -> Result<(), J
         let message = format!(
             "task {id}, which this one depends on, {why}. Start the work again with depends_on of a task that completes"
         );
-        return Err(failed(ErrorCode::DependencyFailed, message));
+        return Err(JobEnd::failed(ErrorCode::DependencyFailed, message));
     }
     Ok(())
 }

@@ -1,9 +1,12 @@
 //! Reading runs: what they said, from anywhere, and what they changed.
 
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::{Job, JobState};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{JobFilter, ListJobs, OutputFrom, OutputRange, OutputSlice, OutputStream, ReadOutput};
+use matsu_core::ports::store::{
+    JobFilter, ListJobs, OutputFrom, OutputRange, OutputSlice, OutputStream, ReadOutput, StoreError,
+};
 use matsu_core::principal::Principal;
 use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{ReviewState, Task};
@@ -20,6 +23,15 @@ pub struct RunLog {
     /// The part is one of the result: the run keeps no log of its own.
     pub is_result: bool,
     pub slice: OutputSlice,
+}
+
+/// What a run changed.
+#[derive(Debug)]
+pub struct RunPatch {
+    pub agent: String,
+    pub changes: Changes,
+    /// As git writes it.
+    pub patch: Vec<u8>,
 }
 
 /// Which part of what a run printed is wanted.
@@ -63,18 +75,16 @@ impl Agents<'_> {
         run.changes(id)
     }
 
-    /// As [`Runtime::changes_of`], and the agent whose they are.
+    /// What a run changed, as a patch.
     ///
     /// # Errors
-    /// As [`Runtime::changes_of`].
-    pub async fn whose_changes(
-        self,
-        owner: &Principal,
-        id: &TaskId,
-        agent: Option<&str>,
-    ) -> Result<(String, Changes), TaskError> {
+    /// `NotFound` for a foreign task; it is not clear which run is meant; the run has no patch.
+    pub async fn patch_of(self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<RunPatch, TaskError> {
         let run = self.meant_run(owner, id, RunChoice::done(agent, "diff TASK")).await?;
-        Ok((run.agent().to_owned(), run.changes(id)?))
+        let changes = run.changes(id)?;
+        let no_patch = |message| StoreError::Refused { code: ErrorCode::ResourceNotFound, message };
+        let patch = self.host()?.diff(&changes).await.map_err(no_patch)?;
+        Ok(RunPatch { agent: run.agent().to_owned(), changes, patch })
     }
 
     /// The run that is meant: the only one, that of the agent that was named, or the only one that is done.

@@ -325,7 +325,7 @@ impl Run {
                 self.used_up = Some(used_up);
             }
             Ok(_) => {}
-            Err(error) => tracing::debug!(job.id = %self.cx.lease.job_id, %error, "limits could not be looked at"),
+            Err(error) => tracing::debug!(job.id = %self.cx.lease.job_id, %error, "budgets could not be read"),
         }
     }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::job::{Job, JobEnd, JobKind, JobState, Retry};
+use matsu_core::job::{Job, JobEnd, JobKind, JobState};
 use matsu_core::limits::TICK;
 use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, StartError, TraceState};
 use matsu_core::ports::store::{OutputPosition, ReadOutputPosition, StoreError};
@@ -108,7 +108,7 @@ impl AgentRuns {
         take_results(cx, &mut input).await?;
         let Ok(agent) = self.agent(&input) else {
             let waits = format!(
-                "the run goes on and cannot be followed: the definition of agent {} is gone or cannot be read. Put it \
+                "the run continues and cannot be followed: the definition of agent {} is gone or cannot be read. Put it \
                  back, or stop the task",
                 input.agent
             );
@@ -128,7 +128,7 @@ impl AgentRuns {
         let own = own.map_err(|error| match error {
             StoreError::NotFound { .. } => {
                 let why = "the session of the run is no longer stored, so the run is ended";
-                failed(ErrorCode::SupervisorLost, why.to_owned())
+                JobEnd::failed(ErrorCode::SupervisorLost, why.to_owned())
             }
             error => no_session(&error),
         })?;
@@ -158,7 +158,7 @@ impl AgentRuns {
             }
             Err(error) => {
                 own.close(cx).await;
-                Err(failed(error.code, error.message))
+                Err(JobEnd::failed(error.code, error.message))
             }
         }
     }
@@ -169,7 +169,8 @@ impl AgentRuns {
 
     pub(super) fn agent(&self, input: &RunInput) -> Result<Agent, JobEnd> {
         let found = self.host.agents().into_iter().find(|agent| agent.name == input.agent);
-        let gone = || failed(ErrorCode::AgentStartFailed, format!("there is no agent {} any more", input.agent));
+        let gone =
+            || JobEnd::failed(ErrorCode::AgentStartFailed, format!("there is no agent {} any more", input.agent));
         found.ok_or_else(gone)
     }
 
@@ -232,10 +233,13 @@ impl AgentRuns {
                 Err(match &checkpoint.relocated {
                     Some(relocated) => {
                         let from = &relocated.from;
-                        let why = format!("host {from} has not come back, and begun again here {}", error.message);
-                        failed(ErrorCode::HostLost, why)
+                        let why = format!(
+                            "host {from} did not reconnect, and the run could not start here: {}",
+                            error.message
+                        );
+                        JobEnd::failed(ErrorCode::HostLost, why)
                     }
-                    None => failed(error.code, error.message),
+                    None => JobEnd::failed(error.code, error.message),
                 })
             }
         }
@@ -269,7 +273,7 @@ pub(super) fn outlives(cx: &JobContext) -> bool {
 /// What is to be done, and what earlier attempts have left.
 fn read(cx: &JobContext) -> Result<(RunInput, RunCheckpoint), JobEnd> {
     let input: RunInput = serde_json::from_str(&cx.job.input_json)
-        .map_err(|error| failed(ErrorCode::InvalidParams, format!("the stored run cannot be read: {error}")))?;
+        .map_err(|error| JobEnd::failed(ErrorCode::InvalidParams, format!("the stored run cannot be read: {error}")))?;
     let checkpoint = cx.job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let checkpoint: RunCheckpoint = checkpoint.unwrap_or_default();
     Ok((input.after(checkpoint.tried.len()), checkpoint))
@@ -323,7 +327,7 @@ async fn keep(cx: &JobContext, work: Option<KeptWork>) -> Option<String> {
     let KeptWork { agent, changes, left_work, place } = work?;
     let (_, checkpoint) = read(cx).ok()?;
     if let Err(error) = cx.checkpoint(&serde_json::json!(RunCheckpoint { place, ..checkpoint })).await {
-        tracing::warn!(job.id = %cx.lease.job_id, %error, "where the work of a run is could not be written down");
+        tracing::warn!(job.id = %cx.lease.job_id, %error, "the location of a run's work could not be stored");
     }
     serde_json::to_string(&RunOutput { agent, changes, left_work, ..RunOutput::default() }).ok()
 }
@@ -333,24 +337,20 @@ fn removed(cx: &JobContext) -> JobEnd {
     let message = "the folder of the run was removed or damaged while no daemon ran, so the run cannot be followed; its \
                    processes that could be found were ended, and what it had printed is kept as far as a daemon had \
                    read it";
-    failed(ErrorCode::SupervisorLost, format!("{message}{}", go_on.unwrap_or_default()))
-}
-
-pub(crate) fn failed(code: ErrorCode, message: String) -> JobEnd {
-    JobEnd::Failed { code: code.to_string(), message, retry: Retry::Never, output_json: None }
+    JobEnd::failed(ErrorCode::SupervisorLost, format!("{message}{}", go_on.unwrap_or_default()))
 }
 
 fn no_session(error: &StoreError) -> JobEnd {
     match error {
         // The task or the chat has ended meanwhile.
-        StoreError::Refused { code, message } => failed(*code, message.clone()),
+        StoreError::Refused { code, message } => JobEnd::failed(*code, message.clone()),
         error => away(error),
     }
 }
 
 /// Nothing was started, so it can simply be tried again.
 pub(crate) fn away(error: &StoreError) -> JobEnd {
-    tracing::warn!(%error, "a run waits for the store");
+    tracing::warn!(%error, "store unavailable; a run waits and tries again");
     JobEnd::Requeue { run_at: None }
 }
 

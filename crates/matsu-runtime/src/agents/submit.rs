@@ -74,9 +74,7 @@ impl Agents<'_> {
     /// # Errors
     /// The first wish that is refused.
     pub fn check_runs(self, wishes: Vec<RunWish>) -> Result<Vec<CheckedRun>, RunError> {
-        let Some(host) = self.runtime.agents() else {
-            return Err(TaskError::Invalid("this process knows no agents".to_owned()).into());
-        };
+        let host = self.host()?;
         wishes.into_iter().map(|wish| host.check(wish).map_err(RunError::Refused)).collect()
     }
 

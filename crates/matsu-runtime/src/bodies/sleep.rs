@@ -55,7 +55,7 @@ impl JobBody for Sleep {
     async fn run(&self, cx: JobContext) -> JobEnd {
         let input: SleepInput = match serde_json::from_str(&cx.job.input_json) {
             Ok(input) => input,
-            Err(error) => return failed(ErrorCode::InvalidParams, error.to_string(), Retry::Never),
+            Err(error) => return JobEnd::failed(ErrorCode::InvalidParams, error.to_string()),
         };
         tokio::select! {
            biased;
@@ -68,7 +68,7 @@ impl JobBody for Sleep {
         }
         match input.fail {
             Some(message) if input.fail_attempts.is_none_or(|attempts| cx.job.attempt <= attempts) => {
-                failed(ErrorCode::InternalError, message, Retry::IfAllowed)
+                JobEnd::failed_with(ErrorCode::InternalError, message, Retry::IfAllowed, None)
             }
             _ if input.stamp => {
                 let ended_ns = cx.runtime().clock().nanos();
@@ -93,8 +93,4 @@ async fn sleep(cx: &JobContext, input: &SleepInput) {
             return;
         }
     }
-}
-
-fn failed(code: ErrorCode, message: String, retry: Retry) -> JobEnd {
-    JobEnd::Failed { code: code.to_string(), message, retry, output_json: None }
 }

@@ -114,7 +114,7 @@ async fn standing(cx: &ToolContext, key: &SessionKey) -> Result<Standing, ToolEr
         SessionKey::Id(_) => found.session.owner == cx.transport,
     });
     found.ok_or_else(|| {
-        let message = "the session is not known; authenticate to begin one";
+        let message = "unknown session; call authenticate to begin one";
         ToolError { details: json!({ "action": "exit" }), ..ToolError::new(ErrorCode::SessionInvalid, message) }
     })
 }

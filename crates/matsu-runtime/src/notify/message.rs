@@ -53,7 +53,7 @@ pub async fn of(
         }
         NoticeEvent::Quota => match back_at(notice).filter(|back| *back > runtime.clock().now()) {
             Some(back) if !task.status.is_terminal() => {
-                format!("The agent is out of quota. The task goes on at {back}.")
+                format!("The agent is out of quota. The task continues at {back}.")
             }
             _ => return Ok(None),
         },

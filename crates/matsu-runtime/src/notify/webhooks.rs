@@ -224,10 +224,7 @@ fn secret_of(kind: WebhookKind, given: Option<String>) -> Result<Token, TaskErro
     }
     if kind == WebhookKind::Standard {
         signature::standard_key(&given).ok_or_else(|| {
-            TaskError::Invalid(
-                "the secret is not one of Standard Webhooks; expected is whsec_ and at least 16 bytes in base64"
-                    .to_owned(),
-            )
+            TaskError::Invalid("the secret must be whsec_ followed by at least 16 bytes in base64".to_owned())
         })?;
     }
     Ok(Token::new(&given))

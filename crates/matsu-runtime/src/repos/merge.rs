@@ -67,7 +67,7 @@ impl Repos<'_> {
             let text = id.as_str();
             format!("matsu/merge-{}", text[text.len().saturating_sub(6)..].to_lowercase())
         });
-        let host = self.runtime.agents().ok_or_else(|| no("this process knows no agents"))?;
+        let host = Agents::of(self.runtime).host()?;
         host.merge_target(&repository, &into).await.map_err(|why| no(&why))?;
         let title = format!("merge of {} tasks into {into}", tasks.len());
         let config = json!({ "merges": tasks, "into": into, "working_directory": repository }).to_string();

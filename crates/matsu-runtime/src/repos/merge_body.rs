@@ -23,7 +23,7 @@ use matsu_core::receipt::Check;
 use matsu_core::run::{Changes, RunOutput};
 use matsu_core::task::{IdempotencyKey, ReviewState, Task, TaskStatus};
 
-use crate::agents::{Agents, away, failed};
+use crate::agents::{Agents, away};
 use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
 use crate::stop_signal::StopLevel;
@@ -83,7 +83,8 @@ struct Merging {
 
 impl Merging {
     async fn begin(cx: JobContext, host: Arc<dyn AgentHost>) -> Result<Self, JobEnd> {
-        let broken = |why: &str| failed(ErrorCode::InvalidParams, format!("the stored merge cannot be read: {why}"));
+        let broken =
+            |why: &str| JobEnd::failed(ErrorCode::InvalidParams, format!("the stored merge cannot be read: {why}"));
         let input: MergeInput = serde_json::from_str(&cx.job.input_json).map_err(|error| broken(&error.to_string()))?;
         let task = cx.job.task_id.clone().ok_or_else(|| broken("it belongs to no task"))?;
         let store = cx.runtime().store();
@@ -95,7 +96,7 @@ impl Merging {
             None => {
                 let tasks = store.run(ReadTasks(input.tasks.clone())).await.map_err(|error| away(&error))?;
                 let target = host.merge_target(&input.repository, &input.into).await;
-                let target = target.map_err(|why| failed(ErrorCode::MergeIncomplete, why))?;
+                let target = target.map_err(|why| JobEnd::failed(ErrorCode::MergeIncomplete, why))?;
                 MergeProgress {
                     branch: input.into.clone(),
                     repository: input.repository.clone(),
@@ -380,9 +381,11 @@ impl Merging {
         let left: Vec<String> = left
             .map(|entry| format!("{} ({}: {})", entry.task_id, entry.state, entry.why.as_deref().unwrap_or("-")))
             .collect();
-        let message = clip(
-            &format!("{merged} of {all} tasks are merged into {}; not merged: {}", self.input.into, left.join("; ")),
-            2_000,
+        let into = &self.input.into;
+        let not_merged = clip(&left.join("; "), 700);
+        let message = format!(
+            "{merged} of {all} tasks are merged into {into}; not merged: {not_merged}; merge them again with matsu merge \
+             TASK… --into {into}"
         );
         let code = ErrorCode::MergeIncomplete.to_string();
         JobEnd::Failed { code, message, retry: Retry::Never, output_json: Some(output_json) }

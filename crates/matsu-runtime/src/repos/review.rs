@@ -3,7 +3,7 @@
 use matsu_core::id::TaskId;
 use matsu_core::job::Job;
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::agent::{AgentHost, ApplyError, Conflict, ConflictKind, conflict_words};
+use matsu_core::ports::agent::{ApplyError, Conflict, ConflictKind, conflict_words};
 use matsu_core::ports::store::{SetReview, TaskFilter};
 use matsu_core::principal::Principal;
 use matsu_core::receipt::Receipt;
@@ -101,7 +101,7 @@ impl Reviewed {
     }
 }
 
-impl<'a> Repos<'a> {
+impl Repos<'_> {
     /// Writes the changes of a run into the tree that it began with.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl<'a> Repos<'a> {
             let id = &run.task.id;
             return Err(refused(&format!("they were applied already. Take them back with: matsu apply {id} --undo")));
         }
-        match self.agent_host()?.apply(&run.job.id, &run.changes, keep_conflicts).await {
+        match Agents::of(self.runtime).host()?.apply(&run.job.id, &run.changes, keep_conflicts).await {
             Ok(applied) => {
                 let task = self.decide(&run, Some(ReviewState::Applied), None).await?;
                 let missing = self.missing_before(&run).await?;
@@ -182,7 +182,7 @@ impl<'a> Repos<'a> {
         if run.state() != Some(ReviewState::Applied) {
             return Err(no("they were not applied"));
         }
-        match self.agent_host()?.undo_apply(&run.job.id, &run.changes).await {
+        match Agents::of(self.runtime).host()?.undo_apply(&run.job.id, &run.changes).await {
             // A person has done it by hand.
             Ok(()) | Err(ApplyError::AlreadyThere) => {}
             Err(ApplyError::Conflicts(files)) => {
@@ -217,7 +217,7 @@ impl<'a> Repos<'a> {
             Some(ReviewState::Discarded) => return Err(no("they were discarded already")),
             Some(ReviewState::SentBack) | None => {}
         }
-        let kept_by = self.agent_host()?.discard(&run.changes).await.map_err(|why| no(&why))?;
+        let kept_by = Agents::of(self.runtime).host()?.discard(&run.changes).await.map_err(|why| no(&why))?;
         let task = self.decide(&run, Some(ReviewState::Discarded), None).await?;
         Ok((task, run.changes, kept_by))
     }
@@ -272,10 +272,6 @@ impl<'a> Repos<'a> {
                 return Ok(Page { items, next: after });
             }
         }
-    }
-
-    fn agent_host(self) -> Result<&'a std::sync::Arc<dyn AgentHost>, TaskError> {
-        self.runtime.agents().ok_or_else(|| TaskError::Invalid("this process knows no agents".to_owned()))
     }
 
     async fn reviewed(self, owner: &Principal, id: &TaskId, choice: RunChoice<'_>) -> Result<Reviewed, TaskError> {

@@ -25,7 +25,7 @@ const TURN_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// What the engines found.
 #[derive(Debug, Default)]
-pub struct Answers {
+pub struct EngineReplies {
     pub lists: Vec<(String, Vec<Hit>)>,
     pub failures: Vec<EngineFailure>,
     /// No engine answered, and one of them named the time at which it may be asked again.
@@ -47,17 +47,17 @@ pub async fn ask(
     kit: &ResearchKit,
     named: &[String],
     request: &EngineRequest,
-) -> Result<Answers, Halt> {
+) -> Result<EngineReplies, Halt> {
     let engines = kit.engines(named);
     let asked = join_all(engines.iter().map(|engine| ask_one(runtime, kit, engine, request))).await;
-    let mut answers = Answers::default();
+    let mut answers = EngineReplies::default();
     let mut all_cooling = true;
     for (engine, asked) in engines.iter().zip(asked) {
         let name = engine.name();
         let mut fail = |reason: String| answers.failures.push(EngineFailure { engine: name.to_owned(), reason });
         match asked? {
             Asked::Hits(found) => {
-                found.missing.into_iter().for_each(|part| fail(format!("no answer from {part}")));
+                found.missing.into_iter().for_each(&mut fail);
                 if found.hits.is_empty() {
                     fail(NO_RESULTS.to_owned());
                 }
@@ -66,7 +66,7 @@ pub async fn ask(
             Asked::CoolingDown(reason) => fail(reason),
             Asked::TooOften(until) => {
                 all_cooling = false;
-                fail(format!("status 429: asked too often; not before {until}"));
+                fail(format!("rate-limited (429); next try at {until}"));
                 answers.not_before = Some(answers.not_before.map_or(until, |first| first.min(until)));
             }
             Asked::Failed(reason) => {

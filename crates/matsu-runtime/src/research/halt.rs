@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::job::{JobEnd, Retry};
+use matsu_core::job::Retry;
 use matsu_core::limits::{GRACE, TICK};
 use matsu_core::ports::store::StoreError;
 
@@ -57,9 +57,4 @@ pub async fn wait_for_stop(cx: &JobContext) -> Halt {
         }
     }
     Halt::Stopped
-}
-
-/// A job's own error as its end.
-pub fn failed(code: ErrorCode, why: &str, retry: Retry, output_json: Option<String>) -> JobEnd {
-    JobEnd::Failed { code: code.to_string(), message: why.to_owned(), retry, output_json }
 }

@@ -10,7 +10,7 @@ use matsu_core::research::agreement::closest_sentence;
 use matsu_core::research::evidence::Relation;
 use matsu_core::research::quote::find_quote;
 use matsu_core::research::report::written::Written;
-use matsu_core::research::report::{DocumentFacts, Finding, Material, PageRead, Place, Report, Searched, build};
+use matsu_core::research::report::{DocumentFacts, Finding, Material, PageRead, QuotePlace, Report, Searched, build};
 use matsu_core::research::search::{ResearchConfig, SearchTally};
 use matsu_core::task::Task;
 use serde::Serialize;
@@ -117,7 +117,7 @@ fn trouble_of(job: &Job) -> Option<String> {
 fn finding(view: &ClaimView) -> Finding {
     let claim = &view.claim;
     let counting = counting(view);
-    let of = |relation| -> Vec<Place> {
+    let of = |relation| -> Vec<QuotePlace> {
         let of_it = counting.iter().filter(|edge| edge.edge.relation == relation);
         of_it.map(|edge| place(edge, &claim.text, None)).collect()
     };
@@ -127,7 +127,7 @@ fn finding(view: &ClaimView) -> Finding {
     });
     let (supports, refutes) = (of(Relation::Supports), of(Relation::Refutes));
     let is_weighed = !supports.is_empty() || !refutes.is_empty();
-    let mut origins: Vec<Place> = origins.collect();
+    let mut origins: Vec<QuotePlace> = origins.collect();
     origins.sort_by_key(|place| place.fragment_id != claim.fragment_id.as_str());
     Finding {
         claim_id: claim.id.to_string(),
@@ -143,9 +143,9 @@ fn finding(view: &ClaimView) -> Finding {
 }
 
 /// Where an edge's fragment stands, with the sentence of it that is closest to the claim.
-fn place(edge: &EdgeView, claim: &str, quote: Option<&str>) -> Place {
+fn place(edge: &EdgeView, claim: &str, quote: Option<&str>) -> QuotePlace {
     let page = &edge.page;
-    Place {
+    QuotePlace {
         fragment_id: edge.fragment.id.to_string(),
         quote: quote.map_or_else(|| closest_sentence(claim, &edge.fragment.text).to_owned(), str::to_owned),
         heading: edge.fragment.heading.clone(),

@@ -22,7 +22,7 @@ use matsu_core::slot::Slot;
 use crate::runtime::body::JobBody;
 use crate::runtime::context::JobContext;
 
-use super::halt::{Halt, failed, wait_for_stop};
+use super::halt::{Halt, wait_for_stop};
 use super::meter::Meter;
 use super::report::material;
 use crate::runtime::ResearchKit;
@@ -49,11 +49,16 @@ impl JobBody for ReportJob {
 
     async fn run(&self, cx: JobContext) -> JobEnd {
         let Some(kit) = cx.runtime().research() else {
-            return failed(ErrorCode::InternalError, "this process does no research", Retry::IfAllowed, None);
+            return JobEnd::failed_with(
+                ErrorCode::InternalError,
+                "this process does no research",
+                Retry::IfAllowed,
+                None,
+            );
         };
         let Some(writer) = kit.model().writer else {
             let why = "no model writes reports here: research.model is not set";
-            return failed(ErrorCode::PipelineError, why, Retry::Never, None);
+            return JobEnd::failed_with(ErrorCode::PipelineError, why, Retry::Never, None);
         };
         let meter = Meter::new(&cx, kit.settings.search_time_max);
         let done = tokio::select! {

@@ -25,7 +25,7 @@ use crate::runtime::context::JobContext;
 use crate::stop_signal::StopLevel;
 
 use super::asking;
-use super::halt::{Halt, failed, wait_for_stop};
+use super::halt::{Halt, wait_for_stop};
 use super::meter::Meter;
 use super::selecting::select;
 use super::state::SearchState;
@@ -48,7 +48,12 @@ impl JobBody for SearchJob {
 
     async fn run(&self, cx: JobContext) -> JobEnd {
         let Some(kit) = cx.runtime().research() else {
-            return failed(ErrorCode::InternalError, "this process does no research", Retry::IfAllowed, None);
+            return JobEnd::failed_with(
+                ErrorCode::InternalError,
+                "this process does no research",
+                Retry::IfAllowed,
+                None,
+            );
         };
         let mut search = match Search::open(&cx, &kit).await {
             Ok(search) => search,
@@ -201,7 +206,7 @@ impl<'a> Search<'a> {
             Halt::Enough { code: ErrorCode::TaskStopped, why } => {
                 self.finish(Some((ErrorCode::TaskStopped, why))).await
             }
-            Halt::Enough { code, why } => failed(code, &why, Retry::Never, self.output()),
+            Halt::Enough { code, why } => JobEnd::failed_with(code, why, Retry::Never, self.output()),
             halt => halt.end_of(self.output()),
         }
     }
@@ -223,7 +228,7 @@ impl<'a> Search<'a> {
         let tally = &self.state.tally;
         if cut_short.is_none() && tally.pages_fetched == 0 && tally.pages_failed > 0 {
             let why = tally.notes.join("; ");
-            return Ok(failed(ErrorCode::AllFetchesFailed, &why, Retry::Never, self.output()));
+            return Ok(JobEnd::failed_with(ErrorCode::AllFetchesFailed, why, Retry::Never, self.output()));
         }
         let mut next = self.state.clone();
         next.is_done = true;
@@ -281,8 +286,8 @@ impl Halt {
     pub(super) fn end_of(self, output_json: Option<String>) -> JobEnd {
         match self {
             Self::LeaseLost | Self::Stopped => JobEnd::Cancelled { code: None, output_json: None },
-            Self::Enough { code, why } => failed(code, &why, Retry::Never, output_json),
-            Self::Failed { code, why, retry } => failed(code, &why, retry, output_json),
+            Self::Enough { code, why } => JobEnd::failed_with(code, why, Retry::Never, output_json),
+            Self::Failed { code, why, retry } => JobEnd::failed_with(code, why, retry, output_json),
             Self::NotBefore(at) => JobEnd::Requeue { run_at: Some(at) },
             Self::AwaitingLogin => JobEnd::AwaitingAuth,
         }

@@ -24,7 +24,7 @@ use matsu_core::research::stance::Stance;
 use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
 
-use super::halt::{Halt, failed, wait_for_stop};
+use super::halt::{Halt, wait_for_stop};
 use super::meter::Meter;
 use super::report_job::ask_for_report;
 use crate::runtime::ResearchKit;
@@ -62,10 +62,20 @@ impl JobBody for VerifyJob {
 
     async fn run(&self, cx: JobContext) -> JobEnd {
         let Some(kit) = cx.runtime().research() else {
-            return failed(ErrorCode::InternalError, "this process does no research", Retry::IfAllowed, None);
+            return JobEnd::failed_with(
+                ErrorCode::InternalError,
+                "this process does no research",
+                Retry::IfAllowed,
+                None,
+            );
         };
         let Ok(input) = serde_json::from_str::<VerifyInput>(&cx.job.input_json) else {
-            return failed(ErrorCode::InternalError, "a verification names its search", Retry::Never, None);
+            return JobEnd::failed_with(
+                ErrorCode::InternalError,
+                "a verification names its search",
+                Retry::Never,
+                None,
+            );
         };
         let checkpoint = cx.job.checkpoint_json.as_deref();
         let mut state: VerifyState = checkpoint.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();

@@ -94,7 +94,7 @@ impl Tasks<'_> {
             return Err(no("the conversation of its agent cannot be resumed; start a new task with the comment"));
         }
         if comment.trim().is_empty() {
-            return Err(no("it is empty; write what the agent shall do"));
+            return Err(no("it is empty; write what the agent should do"));
         }
         comment.clone_into(&mut input.message);
         (input.resume, input.continues, input.verifies) = (true, None, None);
@@ -122,7 +122,7 @@ impl Tasks<'_> {
     async fn ended(self, owner: &Principal, id: &TaskId) -> Result<(Task, Vec<Job>), TaskError> {
         let old = self.read_own(owner, id).await?;
         if !old.status.is_terminal() && old.status != TaskStatus::Finished {
-            return Err(TaskError::Invalid(format!("{id} is {} and can be retried when it has ended", old.status)));
+            return Err(TaskError::Invalid(format!("{id} is {}; wait until it has ended, then retry", old.status)));
         }
         if old.is_unstarted() {
             let message = format!(

@@ -44,7 +44,7 @@ impl From<TaskError> for ToolError {
                 details: json!({ "task_id": id.as_str() }),
                 ..Self::new(
                     code,
-                    format!("task {id} was not found; matsu tasks, or get_task_status without ids, lists yours"),
+                    format!("task {id} was not found; list yours with `matsu tasks` or get_task_status without ids"),
                 )
             },
             TaskError::Unavailable(_) => Self {

@@ -71,12 +71,15 @@ pub fn check_directory(cx: &ToolContext, directory: Option<&str>) -> Result<(), 
     if is_inside {
         return Ok(());
     }
-    let message = if cx.run.is_some() {
-        "working_directory lies outside the directory of this run; name one inside it".to_owned()
-    } else {
-        format!("working_directory lies outside the folders that this user was given; {ASK}")
-    };
     let received = directory.unwrap_or("(none)");
+    let message = match &cx.run {
+        Some(run) => {
+            let roots: Vec<_> = run.places.roots.iter().map(|root| root.display().to_string()).collect();
+            let inside = roots.join(" or ");
+            format!("working_directory {received} is outside the directory of this run; use a folder inside {inside}")
+        }
+        None => format!("working_directory {received} is outside the folders that this user was given; {ASK}"),
+    };
     let error = ToolError::param("working_directory", "a directory inside the given folders", received, message);
     Err(ToolError { code: ErrorCode::Forbidden, ..error })
 }

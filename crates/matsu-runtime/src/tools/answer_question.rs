@@ -17,10 +17,10 @@ pub struct Input {
     /// The task that asks.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// question.job_id.
+    /// Id of the asking job, from question.job_id.
     #[schemars(length(min = 1, max = 100))]
     job_id: String,
-    /// question.id.
+    /// Id of the question, from question.id.
     question_id: String,
     /// One of question.options.
     option: Option<String>,

@@ -25,7 +25,7 @@ pub struct CalibrationMetrics;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// What to do, see above.
+    /// The operation to perform.
     action: Action,
     /// Parameters of the action.
     data: Option<Data>,

@@ -10,7 +10,7 @@ use matsu_core::task::{StopMode, StopReason};
 use super::run_start::PROCESSES_GONE_WITHIN;
 use crate::agents::{Agents, RunHandle};
 use crate::tasks::Tasks;
-use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
+use crate::tool::{Annotations, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct CancelTask;
 
@@ -19,7 +19,7 @@ pub struct Input {
     /// Any task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// See above (default graceful).
+    /// graceful (default): running work may finish within 30 s; immediate: end it now.
     mode: Option<Mode>,
 }
 
@@ -55,13 +55,13 @@ struct Cancelled {
 impl Tool for CancelTask {
     const NAME: &'static str = "cancel_task";
     const TITLE: &'static str = "Cancel a task";
-    const DESCRIPTION: &'static str = "Task: end any task with everything it started. graceful (default) lets running \
-        work finish within 30 s and keeps its result; immediate ends it now. Returns the final status, also of an \
+    const DESCRIPTION: &'static str = "Task: end any task with everything it started. Returns the final status, also of an \
         ended task. For research, stop_task can also clean up.";
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations =
         Annotations { read_only: false, destructive: true, idempotent: true, open_world: false };
+    const REPEAT: Repeat = Repeat::Harmless;
     type Input = Input;
     type Output = Output;
 

@@ -145,7 +145,7 @@ fn check_question(query: &str) -> Result<String, ToolError> {
         return Ok(question.to_owned());
     }
     let expected = format!("1 to {QUESTION_CHARS_MAX} characters");
-    let message = format!("query must have {expected} that are not spaces, got {chars}");
+    let message = format!("query is blank or too long: {chars} characters; expected {expected}");
     Err(ToolError::param("query", &expected, &format!("{chars} characters"), message))
 }
 

@@ -11,7 +11,7 @@ use matsu_core::ports::store::{AuthFilter, ReadAuthItems};
 use matsu_core::research::auth::AuthItem;
 
 use super::research_access::research_task;
-use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
+use crate::tool::{Annotations, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetAuthQueue;
 
@@ -23,7 +23,7 @@ pub struct Input {
     /// Group the pages by domain or by type of obstacle (default none).
     group_by: Option<GroupBy>,
     /// Only pages of searches with this priority (default all).
-    priority_filter: Option<Rank>,
+    priority_filter: Option<PriorityFilter>,
 }
 
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
@@ -36,7 +36,7 @@ enum GroupBy {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Rank {
+enum PriorityFilter {
     High,
     Medium,
     Low,
@@ -80,6 +80,7 @@ impl Tool for GetAuthQueue {
         logs in on Matsu's page or with `matsu auth`; then call resolve_auth.";
     const TOOLSET: Toolset = Toolset::Research;
     const ANNOTATIONS: Annotations = Annotations::READS;
+    const REPEAT: Repeat = Repeat::Harmless;
     type Input = Input;
     type Output = Output;
 
@@ -89,10 +90,10 @@ impl Tool for GetAuthQueue {
             None => None,
         };
         let priority = match input.priority_filter {
-            Some(Rank::High) => Some(Priority::High),
-            Some(Rank::Medium) => Some(Priority::Medium),
-            Some(Rank::Low) => Some(Priority::Low),
-            Some(Rank::All) | None => None,
+            Some(PriorityFilter::High) => Some(Priority::High),
+            Some(PriorityFilter::Medium) => Some(Priority::Medium),
+            Some(PriorityFilter::Low) => Some(Priority::Low),
+            Some(PriorityFilter::All) | None => None,
         };
         let filter = AuthFilter { owner: cx.principal.clone(), task_id, priority, rows_max: AUTH_LISTED_MAX };
         let items = cx.runtime.store().run(ReadAuthItems(filter.clone())).await?;

@@ -13,7 +13,7 @@ use super::research_access::research_task;
 use crate::research::materials::{
     ClaimReport, Detail, FRAGMENT_SHOWN, FragmentReport, GraphReport, fragments, graph, narrative,
 };
-use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
+use crate::tool::{Annotations, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetMaterials;
 
@@ -111,6 +111,7 @@ impl Tool for GetMaterials {
     const TOOLSET: Toolset = Toolset::Research;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations { open_world: true, ..Annotations::READS };
+    const REPEAT: Repeat = Repeat::Harmless;
     type Input = Input;
     type Output = Output;
 

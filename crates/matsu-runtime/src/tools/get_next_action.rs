@@ -188,14 +188,16 @@ fn said(session: &Session, reply: NextReply) -> Result<Output, ToolError> {
 fn at_rest(session: &Session, rest: &Rest) -> String {
     match rest {
         Rest::Timeout => "Nothing came. Call get_next_action again.".to_owned(),
-        Rest::Superseded => "A newer call of this session got what came. Do nothing here.".to_owned(),
+        Rest::Superseded => {
+            "A newer get_next_action call of this session took the messages. Ignore this reply.".to_owned()
+        }
         Rest::Notice => "Call get_notifications, then call get_next_action again.".to_owned(),
         Rest::TaskWaiting(task) => format!(
-            "{task} waits for you: authenticate again as {} to begin a session for it, and go on here meanwhile.",
+            "{task} waits for you: authenticate again as {} to begin a session for it, and continue here meanwhile.",
             session.agent_id
         ),
         Rest::Held => "The task is held back by a person. Call report_completed with result \"blocked\", or call \
-             get_next_action again to wait until it goes on."
+             get_next_action again to wait until it continues."
             .to_owned(),
     }
 }

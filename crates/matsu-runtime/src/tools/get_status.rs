@@ -16,7 +16,7 @@ use crate::research::status_view::{AuthView, BudgetView, Metrics, QueueView, Res
 use crate::research::{DeliveredStatus, Horizon};
 use crate::tasks::status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest, Waits};
 use crate::tool::native_task::DeferredWaits;
-use crate::tool::{Annotations, NativeTasks, Tool, ToolContext, ToolError, ToolReply, Toolset};
+use crate::tool::{Annotations, NativeTasks, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetStatus;
 
@@ -104,6 +104,8 @@ impl Tool for GetStatus {
     const TOOLSET: Toolset = Toolset::Research;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations::READS;
+    const REPEAT: Repeat = Repeat::Harmless;
+    const WAIT_ARGUMENT: Option<&'static str> = Some("wait");
     type Input = Input;
     type Output = Status;
 

@@ -22,7 +22,7 @@ use super::task_report::{Detail, OutputWish, TaskReport};
 use crate::tasks::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest, Waits};
 use crate::tasks::{TaskError, Tasks};
 use crate::tool::native_task::DeferredWaits;
-use crate::tool::{Annotations, NativeTasks, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
+use crate::tool::{Annotations, NativeTasks, Repeat, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct GetTaskStatus;
 
@@ -161,6 +161,8 @@ impl Tool for GetTaskStatus {
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations::READS;
     const RULES: Rules = Rules { moved: Some(("answer", "answer_question")), ..Rules::ORDINARY };
+    const REPEAT: Repeat = Repeat::Harmless;
+    const WAIT_ARGUMENT: Option<&'static str> = Some("timeout");
     type Input = Input;
     type Output = Output;
 
@@ -208,7 +210,7 @@ impl Input {
                 "since",
                 "object of task_id to revision",
                 &since.to_string(),
-                "with several tasks since is an object: {task_id: revision}; pass next.since back as it came",
+                "with several tasks since is an object: {task_id: revision}; pass next.since back unchanged",
             )),
         }
     }

@@ -11,7 +11,7 @@ use matsu_core::ports::agent::{Agent, Probe, ProbeDepth};
 use matsu_core::ports::store::{JobFilter, ListJobs};
 use matsu_core::slot::Slot;
 
-use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
+use crate::tool::{Annotations, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct ListAgents;
 
@@ -82,6 +82,7 @@ impl Tool for ListAgents {
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations::READS;
+    const REPEAT: Repeat = Repeat::Harmless;
     type Input = Input;
     type Output = Output;
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::JobId;
-use matsu_core::job::{JobKind, NewJob, Priority};
+use matsu_core::job::{JobKind, NewJob};
 use matsu_core::limits::QUERY_CHARS_MAX;
 use matsu_core::ports::store::EnqueuedJob;
 use matsu_core::research::query::fold;
@@ -13,6 +13,7 @@ use matsu_core::research::search::{ResearchConfig, SearchInput};
 use matsu_core::slot::Slot;
 
 use super::research_access::{check_engines, check_searchable, research_task, stage};
+use super::run_start::PriorityWord;
 use crate::tasks::Tasks;
 use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
@@ -40,15 +41,7 @@ struct Options {
     #[schemars(range(min = 1, max = 200))]
     max_pages: Option<u32>,
     /// Order in the queue (default medium).
-    priority: Option<Rank>,
-}
-
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Rank {
-    High,
-    Medium,
-    Low,
+    priority: Option<PriorityWord>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -90,11 +83,7 @@ impl Tool for QueueSearches {
         let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
         let named = if engines.is_empty() { &config.engines } else { &engines };
         check_searchable(cx, named, &config.folders)?;
-        let priority = match options.priority {
-            Some(Rank::High) => Priority::High,
-            Some(Rank::Low) => Priority::Low,
-            Some(Rank::Medium) | None => Priority::Medium,
-        };
+        let priority = PriorityWord::or_medium(options.priority);
         let now = cx.runtime.clock().now();
         let jobs = queries.iter().map(|query| {
             let search =

@@ -62,7 +62,7 @@ impl Tool for ResolveAuth {
     const NAME: &'static str = "resolve_auth";
     const TITLE: &'static str = "Settle a page that needed a person";
     const DESCRIPTION: &'static str = "Research: report what became of a page from get_auth_queue: complete after the \
-        person has logged in, skip if the page shall be left out. Waiting searches continue at once; their ids are \
+        person has logged in, skip if the page should be left out. Waiting searches continue at once; their ids are \
         returned. With target=domain it settles all pages of a domain.";
     const TOOLSET: Toolset = Toolset::Research;
     const ANNOTATIONS: Annotations = Annotations { open_world: true, ..Annotations::ADDS };

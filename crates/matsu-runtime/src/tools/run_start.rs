@@ -11,7 +11,6 @@ use serde_json::json;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
-use matsu_core::job::Priority;
 use matsu_core::limits::RUN_AT_MAX;
 use matsu_core::ports::agent::{CheckedRun, RunRefusal, RunWish};
 use matsu_core::run::Mode;
@@ -138,11 +137,7 @@ pub fn check(cx: &ToolContext, wishes: Vec<RunWish>, shared: &Shared) -> Result<
 pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Result<ToolReply<Started>, ToolError> {
     let names_directory = wishes.first().is_some_and(|wish| wish.working_directory.is_some());
     let mut checked = check(cx, wishes, &shared)?;
-    let priority = match shared.priority {
-        Some(PriorityWord::High) => Priority::High,
-        Some(PriorityWord::Low) => Priority::Low,
-        Some(PriorityWord::Medium) | None => Priority::Medium,
-    };
+    let priority = PriorityWord::or_medium(shared.priority);
     let directory = checked.first().filter(|_| names_directory).and_then(|run| run.input.directory.as_deref());
     let options = RunOptions {
         tool: shared.tool,
@@ -231,7 +226,7 @@ fn message(task: &Task, report: &TaskReport) -> String {
     }
     let state = match task.status {
         TaskStatus::Completed => return "Done.".to_owned(),
-        TaskStatus::Failed => return "The task has failed; results has what each agent came to.".to_owned(),
+        TaskStatus::Failed => return "The task has failed; see results for the outcome of each agent.".to_owned(),
         TaskStatus::Cancelled => return "The task was cancelled; results has what was done until then.".to_owned(),
         TaskStatus::Running => "Still running",
         _ => "Not over yet",

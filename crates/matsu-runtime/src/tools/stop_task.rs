@@ -11,7 +11,7 @@ use super::research_access::{not_found, research_task, stage};
 use crate::research::Horizon;
 use crate::research::status_view::{ResearchView, status_word};
 use crate::tasks::Tasks;
-use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
+use crate::tool::{Annotations, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct StopTask;
 
@@ -22,7 +22,7 @@ pub struct Input {
     task_id: String,
     /// Sets the final status (default completed).
     reason: Option<Reason>,
-    /// See above (default graceful).
+    /// graceful (default): running work may finish within 30 s; immediate: end it now.
     mode: Option<Mode>,
     /// Delete: none (default); soft: its claims; orphans: also pages that no task uses.
     cleanup: Option<Cleanup>,
@@ -115,6 +115,7 @@ impl Tool for StopTask {
     const CORE: bool = true;
     const ANNOTATIONS: Annotations =
         Annotations { read_only: false, destructive: true, idempotent: true, open_world: false };
+    const REPEAT: Repeat = Repeat::Harmless;
     type Input = Input;
     type Output = Output;
 

@@ -161,7 +161,7 @@ impl TaskReport {
             let started = jobs.iter().filter_map(|job| job.started_at).min().unwrap_or(task.created_at);
             let elapsed = cx.runtime.clock().now().since(started).as_secs_f64();
             report.elapsed_time = Some((elapsed * 10.0).round() / 10.0);
-            report.progress = jobs.iter().find(|job| job.state == JobState::Running).and_then(progress);
+            report.progress = jobs.iter().find(|job| job.state == JobState::Running).and_then(Job::progress_line);
         }
         if task.status == TaskStatus::Queued && report.status_message.is_none() {
             report.status_message = waits(cx, task, &jobs).await?;
@@ -320,7 +320,7 @@ async fn waits(cx: &ToolContext, task: &Task, jobs: &[Job]) -> Result<Option<Str
     let Some(job) = jobs.iter().find(|job| job.state == JobState::Queued && job.run_at > now) else { return Ok(None) };
     let input: Option<RunInput> = serde_json::from_str(&job.input_json).ok();
     let at = input.and_then(|input| input.not_before).map(Timestamp::from_millis).filter(|at| *at > now);
-    Ok(at.map(|at| format!("starts at {at}")).or_else(|| progress(job)))
+    Ok(at.map(|at| format!("starts at {at}")).or_else(|| job.progress_line()))
 }
 
 /// A part says that it is one, and how to read on.
@@ -345,12 +345,6 @@ fn research_message(task: &Task) -> String {
         ),
         (false, ..) => format!("{done}; get_status has the details"),
     }
-}
-
-fn progress(job: &Job) -> Option<String> {
-    let text = job.progress_json.clone()?;
-    let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    Some(value["message"].as_str().map_or(text, str::to_owned))
 }
 
 fn is_run(job: &Job) -> bool {

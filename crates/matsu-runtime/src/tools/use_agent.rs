@@ -10,7 +10,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::agent::RunWish;
 
 use super::run_start::{self, BudgetWish, CheckWish, IsolationWord, ModeWord, PriorityWord, Shared, Started};
-use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
+use crate::tool::{Annotations, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct UseAgent;
 
@@ -34,7 +34,7 @@ pub struct Input {
     system_prompt: Option<String>,
     /// The agent's name of a model.
     model: Option<String>,
-    /// The agent's word for effort, such as high.
+    /// Reasoning effort in the agent's own term, such as high.
     effort: Option<String>,
     /// Extra flags, if its definition allows them.
     #[schemars(length(max = 100))]
@@ -60,11 +60,11 @@ pub struct Input {
     /// Agents to try in order if this one is not available, out of quota or fails its check.
     #[schemars(length(max = 9))]
     fallback: Option<Vec<String>>,
-    /// End it when so much is spent, with all that it starts.
+    /// Maximum tokens or dollars for the run and all it starts.
     budget: Option<BudgetWish>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
-    /// Task ids: starts when all have completed, with their results and changes.
+    /// Ids of tasks that must complete first; it gets their results and changes.
     #[schemars(length(max = 20))]
     depends_on: Option<Vec<String>>,
     /// Start later: RFC 3339 time or span such as 2h.
@@ -88,6 +88,7 @@ impl Tool for UseAgent {
     const CORE: bool = true;
     const ANNOTATIONS: Annotations =
         Annotations { read_only: false, destructive: true, idempotent: false, open_world: true };
+    const REPEAT: Repeat = Repeat::WithKey;
     type Input = Input;
     type Output = Started;
 

@@ -9,7 +9,7 @@ use matsu_core::limits::AGENTS_PER_CALL_MAX;
 use matsu_core::ports::agent::{ProbeDepth, RunWish};
 
 use super::run_start::{self, BudgetWish, CheckWish, ModeWord, PriorityWord, Shared, Started};
-use crate::tool::{Annotations, Tool, ToolContext, ToolError, ToolReply, Toolset};
+use crate::tool::{Annotations, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct UseAgents;
 
@@ -44,9 +44,9 @@ pub struct Input {
     /// Agents to try in order if one is not available, out of quota or fails its check.
     #[schemars(length(max = 9))]
     fallback: Option<Vec<String>>,
-    /// End the agents when so much is spent by all of them, with all that they start.
+    /// Maximum tokens or dollars for all agents and all they start.
     budget: Option<BudgetWish>,
-    /// Task ids: starts when all have completed, with their results and changes.
+    /// Ids of tasks that must complete first; it gets their results and changes.
     #[schemars(length(max = 20))]
     depends_on: Option<Vec<String>>,
     /// Start later: RFC 3339 time or span such as 2h.
@@ -67,6 +67,7 @@ impl Tool for UseAgents {
     const TOOLSET: Toolset = Toolset::Agents;
     const ANNOTATIONS: Annotations =
         Annotations { read_only: false, destructive: true, idempotent: false, open_world: true };
+    const REPEAT: Repeat = Repeat::WithKey;
     type Input = Input;
     type Output = Started;
 

@@ -67,7 +67,7 @@ async fn end(runtime: &Runtime, interrupt: &PendingInterrupt) -> Result<(), Stor
 async fn release_chats(runtime: &Runtime) -> Result<(), StoreError> {
     let line = could_not_answer(runtime.session_options().language, "{}", None);
     for chat in runtime.store().run(ReleaseChats { line: line.clone(), now: runtime.clock().now() }).await? {
-        tracing::warn!(%chat, "the job that worked for a chat is gone");
+        tracing::warn!(%chat, "the job of a chat ended without releasing the chat; released it");
     }
     Ok(())
 }

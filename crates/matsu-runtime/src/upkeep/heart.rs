@@ -74,7 +74,7 @@ async fn live(runtime: &Runtime, is_beat: bool) -> Result<(), StoreError> {
 async fn reap(runtime: &Runtime) -> Result<(), StoreError> {
     for dead in runtime.store().dead_nodes(&runtime.node()).await? {
         let jobs = runtime.store().reap_node(&dead, runtime.clock().now()).await?;
-        tracing::warn!(node.id = %dead, jobs = jobs.len(), "a dead node's jobs were taken over");
+        tracing::warn!(node.id = %dead, jobs = jobs.len(), "jobs of a dead node were requeued or failed");
         runtime.part::<Adoptions>().look_now();
     }
     let nodes = runtime.store().run(ReadNodes).await?;

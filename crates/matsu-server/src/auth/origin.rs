@@ -29,7 +29,9 @@ impl Addresses {
         if let Some(named) = uri.authority()
             && !Authority::parse(named.as_str()).is_some_and(|named| self.is_ours(named))
         {
-            return Err(foreign("the address in the request line is not this server's"));
+            let message =
+                format!("request for {named} refused; add its name to server.names, or set server.public_url to it");
+            return Err(foreign(&message));
         }
         self.check_origin(host, headers)
     }

@@ -18,11 +18,11 @@ use super::arrival::{Arrival, Stalled};
 /// What the answers on one connection hand over. The next request on it shows that those before have arrived.
 #[derive(Clone, Default)]
 pub struct Carried {
-    answers: Arc<Mutex<Answers>>,
+    answers: Arc<Mutex<OpenReplies>>,
 }
 
 #[derive(Default)]
-struct Answers {
+struct OpenReplies {
     deliveries: Vec<Arc<Delivery>>,
     /// The connection has ended: nothing more arrives over it.
     is_over: bool,
@@ -62,7 +62,7 @@ impl Carried {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Answers> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, OpenReplies> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

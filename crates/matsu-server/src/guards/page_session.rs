@@ -102,7 +102,10 @@ async fn keep_alive(app: &App, token: &Token) {
 fn check_write(headers: &HeaderMap) -> Result<(), Problem> {
     let foreign_site = headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin");
     if foreign_site || !headers.contains_key(header::ORIGIN) {
-        return Err(Problem::new(ErrorCode::Forbidden, "a write of the page must come from the page itself"));
+        return Err(Problem::new(
+            ErrorCode::Forbidden,
+            "request refused: it has no Origin header or comes from another site; send it from Matsu's page",
+        ));
     }
     Ok(())
 }

@@ -67,7 +67,7 @@ async fn admit(
     };
     peer.check_runs_token(&session.token).map_err(forbidden)?;
     let Some(run) = own_run(app, &peer, &session.token) else {
-        return Err(forbidden("a session's token works over MCP only; a run has more on its own socket"));
+        return Err(forbidden("a session's token works over MCP only; inside a run, use the run's own socket"));
     };
     check_run(app, &run, method, path).await?;
     // What a run opens belongs to whom it works for; what its tools do is its session's.
@@ -90,7 +90,11 @@ fn own_run(app: &App, peer: &Peer, token: &str) -> Option<RunHandle> {
 
 /// What a run may ask for: that a daemon is there, its tools, and where it was granted models, the chats it opened.
 async fn check_run(app: &App, run: &RunHandle, method: &Method, path: &str) -> Result<(), Problem> {
-    let refused = || Problem::new(ErrorCode::Forbidden, "a run has its tools here, and nothing else");
+    let refused = || {
+        let message =
+            format!("{method} {path} is refused: a run may only call tools and, if granted models, use its chats");
+        Problem::new(ErrorCode::Forbidden, message)
+    };
     let has_models = run.grants.split(',').any(|grant| grant.trim() == "models");
     match asked(method, path) {
         Asked::Tools => Ok(()),

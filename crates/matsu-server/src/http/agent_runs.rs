@@ -7,7 +7,7 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::limits::RUN_PART_BYTES_MAX;
 use matsu_core::ports::store::OutputFrom;
 use matsu_core::run::{Answer, Changes};
-use matsu_runtime::agents::{Agents, LogWish, OpenQuestion};
+use matsu_runtime::agents::{Agents, LogWish, OpenQuestion, RunPatch};
 use matsu_runtime::repos::{FilePatch, Repos, files_of};
 use matsu_runtime::tasks::Tasks;
 use schemars::JsonSchema;
@@ -26,10 +26,10 @@ use crate::wire::{ListBody, NoFields, TaskBody};
 pub fn routes() -> Resource {
     let definitions =
         operation("list_agent_definitions", "Every agent, and definitions that cannot be read.").query::<CheckQuery>();
-    let log = operation("read_task_log", "What a run was doing, from a byte on.").query::<LogQuery>();
+    let log = operation("read_task_log", "The log of a run, from a byte offset.").query::<LogQuery>();
     let diff = operation("read_task_diff", "The patch of a run that wrote in a worktree.").query::<DiffQuery>();
     let files = operation("list_task_files", "The files that a run changed, with counts of lines.").query::<RunQuery>();
-    let receipt = operation("read_task_receipt", "What the check of a run's last commit came to.").query::<RunQuery>();
+    let receipt = operation("read_task_receipt", "Outcome of the check of a run's last commit.").query::<RunQuery>();
     let verify = operation("verify_task_receipt", "Runs that check again, as a task of its own.").query::<RunQuery>();
     let answer = operation("answer_task", "Answers the question of a run.").body::<TaskAnswerBody>();
     let questions = operation("list_task_questions", "What the runs of a task ask and nothing has answered yet.");
@@ -133,7 +133,7 @@ async fn read_diff(
     Path(id): Path<String>,
     Query(query): Query<DiffQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let (agent, changes, patch) = patch_of(&app, &caller, id, query.agent.as_deref()).await?;
+    let RunPatch { agent, changes, patch } = patch_of(&app, &caller, id, query.agent.as_deref()).await?;
     let Some(path) = &query.path else { return Ok(Json(patch_json(&agent, &changes, patch))) };
     let patch = String::from_utf8_lossy(&patch);
     let file = files_of(&patch).into_iter().find(|file| file.path == *path);
@@ -144,18 +144,9 @@ async fn read_diff(
     Ok(Json(json!({ "path": path, "patch": file.text })))
 }
 
-/// Whose changes they are, what they are, and as a patch.
-async fn patch_of(
-    app: &App,
-    caller: &Caller,
-    id: String,
-    agent: Option<&str>,
-) -> Result<(String, Changes, Vec<u8>), Problem> {
-    let (agent, changes) =
-        Agents::of(app.runtime()).whose_changes(&caller.principal, &TaskId::from_text(id), agent).await?;
-    let host = app.runtime().agents().ok_or_else(|| Problem::invalid("this process knows no agents"))?;
-    let patch = host.diff(&changes).await.map_err(|why| Problem::new(ErrorCode::ResourceNotFound, why))?;
-    Ok((agent, changes, patch))
+async fn patch_of(app: &App, caller: &Caller, id: String, agent: Option<&str>) -> Result<RunPatch, Problem> {
+    let id = TaskId::from_text(id);
+    Ok(Agents::of(app.runtime()).patch_of(&caller.principal, &id, agent).await?)
 }
 
 /// What a run changed.
@@ -188,7 +179,7 @@ async fn list_files(
     Path(id): Path<String>,
     Query(query): Query<RunQuery>,
 ) -> Result<Json<FilesBody>, Problem> {
-    let (_, _, patch) = patch_of(&app, &caller, id, query.agent.as_deref()).await?;
+    let RunPatch { patch, .. } = patch_of(&app, &caller, id, query.agent.as_deref()).await?;
     let patch = String::from_utf8_lossy(&patch);
     Ok(Json(FilesBody { files: files_of(&patch).iter().map(FileBody::from).collect() }))
 }

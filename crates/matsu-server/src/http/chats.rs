@@ -25,8 +25,9 @@ use crate::wire::people::{ChatBody, MessageBody, NotificationBody};
 use crate::wire::{PageBody, PageQuery};
 
 pub fn routes() -> Resource {
-    let list_chats = operation("list_chats", "Chats, newest first: with agents all of them, with models your own.")
-        .query::<PageQuery>();
+    let list_chats =
+        operation("list_chats", "Lists chats, newest first: all chats with agents, and your own chats with models.")
+            .query::<PageQuery>();
     let open_chat =
         operation("open_chat", "Opens a chat with an agent, or returns the open one; or a new one with models.")
             .body::<ChatWish>();

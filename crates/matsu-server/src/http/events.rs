@@ -28,9 +28,9 @@ use cursor::Cursor;
 use stream::Stream;
 
 pub fn routes() -> Resource {
-    let open_events = operation("open_events", "What moves, as server-sent events.").query::<EventsQuery>();
-    let follow =
-        operation("follow_topics", "Changes what a stream follows besides tasks and counts.").body::<TopicsBody>();
+    let open_events =
+        operation("open_events", "Changes of tasks and jobs, as server-sent events.").query::<EventsQuery>();
+    let follow = operation("follow_topics", "Sets the extra topics of a stream.").body::<TopicsBody>();
     Resource::default().get("/events", open_events.streams::<EventBody>(), open).post(
         "/events/{stream_id}/topics",
         follow.for_viewers_too(),

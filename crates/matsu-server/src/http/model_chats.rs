@@ -29,7 +29,7 @@ use crate::wire::people::{MessageBody, ToolUseBody};
 use crate::wire::time;
 
 pub fn routes() -> Resource {
-    let approve = operation("answer_call", "A person's word on a call that waits for it.").body::<ApprovalWish>();
+    let approve = operation("answer_call", "Approves or refuses a waiting tool call.").body::<ApprovalWish>();
     let describe =
         operation("describe_chat", "Names a chat with models, or sets its system prompt.").body::<DescribeWish>();
     let file = operation("export_chat", "A chat with models as a file: JSON, or Markdown.").query::<ExportQuery>();

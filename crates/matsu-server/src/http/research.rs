@@ -202,11 +202,8 @@ async fn cookies(
     caller: Caller,
     Json(body): Json<CookiesBody>,
 ) -> Result<Json<Value>, Problem> {
-    let Some(vault) = app.runtime().research().and_then(|kit| kit.cookies.clone()) else {
-        return Err(Problem::invalid("this process keeps no cookies"));
-    };
-    let kept = vault.keep(&caller.principal, &body.domain, &body.cookies).await;
-    let kept = kept.map_err(|error| Problem::invalid(error.to_string()))?;
+    let kept = Research::of(app.runtime()).keep_cookies(&caller.principal, &body.domain, &body.cookies).await;
+    let kept = kept.map_err(Problem::invalid)?;
     Ok(Json(json!({ "domain": body.domain, "kept": kept })))
 }
 

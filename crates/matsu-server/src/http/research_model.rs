@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use matsu_core::error_code::ErrorCode;
+use matsu_runtime::research::Research;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub fn routes() -> Resource {
 
 /// `asks`: the setting is `auto` and nothing was chosen yet.
 async fn state(State(app): State<App>) -> Json<Value> {
-    let choice = app.runtime().research().and_then(|kit| kit.choice.clone());
+    let choice = Research::of(app.runtime()).model_choice();
     let Some(choice) = choice else {
         return Json(json!({ "asks": false, "is_auto": false, "chosen": null, "options": [] }));
     };
@@ -41,12 +41,6 @@ struct Choice {
 }
 
 async fn choose(State(app): State<App>, Json(body): Json<Choice>) -> Result<Json<Value>, Problem> {
-    let kit = app.runtime().research();
-    let Some((kit, choice)) = kit.and_then(|kit| kit.choice.clone().map(|choice| (kit, choice))) else {
-        let message = "research.model names what is used; set it to auto to choose here";
-        return Err(Problem::new(ErrorCode::InvalidParams, message));
-    };
-    let model = choice.choose(&body.model).await.map_err(Problem::invalid)?;
-    kit.use_model(model);
+    Research::of(app.runtime()).choose_model(&body.model).await.map_err(Problem::invalid)?;
     Ok(Json(json!({ "chosen": body.model })))
 }

@@ -24,7 +24,8 @@ pub fn routes() -> Resource {
         operation("apply_task_diff", "Writes the changes of a run into the tree it began with.").query::<ApplyQuery>();
     let undo = operation("undo_task_apply", "Takes back what was applied.").query::<RunQuery>();
     let discard = operation("discard_task_diff", "Removes the branch of a run.").query::<RunQuery>();
-    let send_back = operation("send_task_back", "Sends a comment into the conversation of a run; a new task goes on.");
+    let send_back =
+        operation("send_task_back", "Sends a comment into the conversation of a run; a new task continues the work.");
     let branches = operation("list_branches", "Runs with changes, newest first.");
     Resource::default()
         .post("/tasks/{id}/apply", apply.answers::<AnyObject>(), apply_diff)
@@ -122,7 +123,7 @@ async fn discard_diff(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CommentBody {
-    /// What the agent shall do with its changes.
+    /// What the agent should do with its changes.
     comment: String,
 }
 

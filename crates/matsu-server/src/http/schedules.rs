@@ -17,9 +17,9 @@ use crate::wire::{PageBody, PageQuery, PauseBody, time};
 pub fn routes() -> Resource {
     let list = operation("list_schedules", "Schedules, oldest first.").query::<PageQuery>();
     let add = operation("add_schedule", "Adds work that starts by itself.").body::<NewBody>();
-    let pause = operation("pause_schedule", "Pauses a schedule, or lets it go on.").body::<PauseBody>();
+    let pause = operation("pause_schedule", "Pauses or resumes a schedule.").body::<PauseBody>();
     let remove = operation("remove_schedule", "Removes a schedule; tasks that it started stay.");
-    let firings = operation("list_firings", "What came of the times of a schedule, newest first.").query::<PageQuery>();
+    let firings = operation("list_firings", "Outcome of each time of a schedule, newest first.").query::<PageQuery>();
     Resource::default()
         .get("/schedules", list.answers::<PageBody<ScheduleBody>>(), self::list)
         .post("/schedules", add.answers::<ScheduleBody>(), self::add)

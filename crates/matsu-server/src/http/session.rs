@@ -16,7 +16,8 @@ use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
     let log_in =
-        operation("log_in", "Spends a one-time code: sets the cookie and answers with the key.").body::<LogInBody>();
+        operation("log_in", "Exchanges a one-time login code for a session: sets the cookie and returns the key.")
+            .body::<LogInBody>();
     let log_out = operation("log_out", "Ends the session of this page.");
     Resource::default()
         .post("/login", log_in.creates::<KeyBody>().open(), begin)

@@ -28,7 +28,7 @@ pub fn routes() -> Resource {
         .get("/sessions", list_sessions.answers::<PageBody<SessionBody>>(), sessions)
         .delete(
             "/sessions/{id}",
-            operation("end_session", "Ends a session; its agent learns it at its next call.").answers::<SessionBody>(),
+            operation("end_session", "Ends a session; the agent's next call is refused.").answers::<SessionBody>(),
             end,
         )
         .post("/sessions/{id}/notifications", send.creates::<NotificationBody>(), notify)
@@ -84,7 +84,7 @@ struct NoticeWish {
     action: Option<NotificationAction>,
     #[schemars(length(min = 1, max = 4_000), regex(pattern = r"\S"))]
     message: String,
-    /// What the agent shall do about it.
+    /// What the agent should do about it.
     instruction: Option<String>,
 }
 

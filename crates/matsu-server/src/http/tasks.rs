@@ -160,7 +160,7 @@ async fn change(
     }
     let Some(wanted) = body.status else {
         return Err(Problem::invalid(
-            "nothing to change; set status to the wanted status, or agent_id to the agent that shall have the task",
+            "nothing to change; set status to the wanted status, or agent_id to the agent that should have the task",
         ));
     };
     let steer = match wanted {

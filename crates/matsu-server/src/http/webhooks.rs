@@ -17,13 +17,13 @@ use crate::wire::{PageBody, PageQuery, PauseBody, time};
 pub fn routes() -> Resource {
     let list = operation("list_webhooks", "Webhooks, oldest first.").query::<PageQuery>();
     let add = operation("add_webhook", "Adds an address that another service sends to; the answer has its secret.");
-    let pause = operation("pause_webhook", "Pauses a webhook, or lets it go on.").body::<PauseBody>();
+    let pause = operation("pause_webhook", "Pauses or resumes a webhook.").body::<PauseBody>();
     let test = operation("test_webhook", "Takes a delivery of your own, as if it had arrived.").body::<TestBody>();
     let remove = operation(
         "remove_webhook",
         "Removes a webhook and drops what waits for its start; tasks that it started stay.",
     );
-    let deliveries = operation("list_deliveries", "What came of the deliveries to a webhook, newest first.");
+    let deliveries = operation("list_deliveries", "Outcome of each delivery to a webhook, newest first.");
     Resource::default()
         .get("/webhooks", list.answers::<PageBody<WebhookBody>>(), self::list)
         .post("/webhooks", add.body::<NewBody>().answers::<AddedBody>(), self::add)

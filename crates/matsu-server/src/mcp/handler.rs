@@ -323,7 +323,7 @@ impl ServerHandler for McpHandler {
                 let delivery = self.delivery(&self.caller(&context)?.principal);
                 let outcome = native_tasks.outcome(&native, &delivery).await;
                 self.answered(&context, &delivery).await;
-                let mut shown = native_tasks.shown(&native.task, outcome);
+                let mut shown = native_tasks.shown(&native.task, outcome).await;
                 shown.meta = acknowledgement::wish(&delivery);
                 Ok(shown)
             }

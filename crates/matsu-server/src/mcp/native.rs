@@ -143,9 +143,14 @@ impl NativeTaskCalls {
     }
 
     /// The task with what came of it.
-    #[must_use]
-    pub fn shown(&self, task: &Task, payload: TaskPayload) -> GetTaskResult {
-        GetTaskResult::new(DetailedTask::new(self.seed(task), payload))
+    pub async fn shown(&self, task: &Task, payload: TaskPayload) -> GetTaskResult {
+        let mut seed = self.seed(task);
+        if task.status == TaskStatus::Running && task.status_message.is_none() {
+            // Without the store the counts are shown, which the task has itself.
+            let progress = Tasks::of(self.app.runtime()).progress_of(&task.id).await.ok().flatten();
+            seed.status_message = progress.or(seed.status_message);
+        }
+        GetTaskResult::new(DetailedTask::new(seed, payload))
     }
 
     fn seed(&self, task: &Task) -> rmcp::model::Task {
@@ -196,7 +201,8 @@ fn words(task: &Task) -> String {
         return message.clone();
     }
     if task.status == TaskStatus::InputRequired {
-        return "waits for the answer to a question: get_task_status shows it, answer_question answers it".to_owned();
+        return "waiting for an answer; read the question with get_task_status, answer it with answer_question"
+            .to_owned();
     }
     let counts = &task.counts;
     let ended = counts.total() - counts.unfinished();

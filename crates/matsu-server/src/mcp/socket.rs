@@ -101,7 +101,7 @@ async fn connection(app: &App, preamble: Preamble, peer: Peer) -> Result<Connect
             peer.check_runs_token(&token)?;
             let session =
                 Sessions::of(app.runtime()).session_by_token(&token).await.map_err(|error| error.to_string())?;
-            let session = session.ok_or("the session token is not known; it holds until its run or session ends")?;
+            let session = session.ok_or("unknown session token; it is valid until its run or session ends")?;
             caller.principal = session.principal();
             caller.rights =
                 Arc::new(Access::of(app.runtime()).rights_of(&session.owner).await.map_err(|error| error.to_string())?);
@@ -115,7 +115,7 @@ async fn connection(app: &App, preamble: Preamble, peer: Peer) -> Result<Connect
             peer.check_users_token()?;
             let (found, presented) = identify(app, &token).await.map_err(|problem| problem.detail().to_owned())?;
             if matches!(presented, Presented::Session(_)) {
-                return Err("this is the token of a session; pass it as MATSU_SESSION_TOKEN".to_owned());
+                return Err("a session token was sent as a user token; pass it in MATSU_SESSION_TOKEN".to_owned());
             }
             call = Some(presented.open(app));
             caller = Caller { instance: caller.instance, ..found };

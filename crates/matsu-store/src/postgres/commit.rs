@@ -19,7 +19,7 @@ const ASK_FOR: Duration = Duration::from_secs(30);
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// To be asked again, under the same idempotency key if it must not happen twice.
-const UNKNOWN: &str = "the server was restarted during a commit, and whether it happened is not known";
+const UNKNOWN: &str = "the server was restarted during a commit, and whether it was committed is unknown";
 
 /// What a transaction is known by.
 pub struct Number {
@@ -68,7 +68,7 @@ pub async fn check(
         }
         clock.sleep(ASK_EVERY).await;
     }
-    Err(internal("the connection was lost during a commit, and whether it was committed is not known"))
+    Err(internal("the connection was lost during a commit, and whether it was committed is unknown"))
 }
 
 async fn fate(server: &Server, number: &Number, mark: Mark) -> Result<Fate, StoreError> {

@@ -120,7 +120,7 @@ fn not_the_answers() -> StoreError {
 }
 
 /// The server's answers to the ends and the picking, still as they came.
-struct Answers {
+struct RoundReplies {
     settled: Vec<Row>,
     reserved: Vec<Row>,
     permits: Vec<Row>,
@@ -133,7 +133,7 @@ async fn settle_and_pick(
     claim: &Claim,
     ledger: &Ledger,
     plans: &[Option<Plan<'_>>],
-) -> Result<Answers, StoreError> {
+) -> Result<RoundReplies, StoreError> {
     let answers = tx
         .rows_of_all(&[
             Step { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() },
@@ -143,7 +143,7 @@ async fn settle_and_pick(
         ])
         .await?;
     let [settled, reserved, permits, picked] = answers.try_into().map_err(|_| not_the_answers())?;
-    Ok(Answers { settled, reserved, permits, picked })
+    Ok(RoundReplies { settled, reserved, permits, picked })
 }
 
 /// Whether each plan was written, in order. An end that is reported twice is refused the second time, and an old lease

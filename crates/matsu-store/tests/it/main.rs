@@ -40,10 +40,6 @@ on_every_backend! {
         a_list_can_be_filtered,
         a_task_is_found_by_words_of_its_title_its_orders_and_its_results,
         a_child_is_one_deeper_and_bounded,
-        an_idempotency_key_returns_the_first_task,
-        a_repeated_key_names_the_first_jobs_only,
-        a_key_outlives_its_task_for_its_day,
-        two_calls_with_one_key_at_once_make_one_task,
         pause_holds_queued_jobs_and_resume_lets_them_go,
         a_block_is_not_weakened_to_a_pause,
         a_paused_agent_run_is_taken_up_again_by_a_new_job,
@@ -142,6 +138,12 @@ on_every_backend! {
         a_late_note_does_not_cover_a_question,
         what_a_run_said_goes_with_its_task,
     }
+    idempotency {
+        an_idempotency_key_returns_the_first_task,
+        a_repeated_key_names_the_first_jobs_only,
+        a_key_outlives_its_task_for_its_day,
+        two_calls_with_one_key_at_once_make_one_task,
+    }
     changes {
         every_visible_change_is_recorded_in_order,
         a_commit_wakes_its_topics_and_a_refusal_wakes_none,
@@ -153,16 +155,19 @@ on_every_backend! {
     evidence {
         a_claim_leads_back_to_its_page,
         new_evidence_bumps_the_revision,
+        a_second_origin_bumps_the_revision,
         evidence_scores_its_claim,
         evidence_and_checkpoint_are_one,
         late_evidence_is_refused,
         evidence_of_a_cancelled_search_is_left_out,
         a_private_page_is_its_owners_alone,
         a_page_read_again_keeps_what_it_still_has,
-        claims_come_in_pages_most_confident_first,
         the_same_claim_is_kept_once,
         the_same_statement_elsewhere_is_one_claim_with_two_origins,
         a_source_has_one_vote,
+    }
+    evidence_lists {
+        claims_come_in_pages_most_confident_first,
         searches_are_listed_with_what_they_came_to,
         cleaning_a_task_leaves_others_alone,
         a_day_has_its_share,

@@ -68,7 +68,7 @@ fn confinements(agents: &[Value]) -> Vec<(Vec<String>, String)> {
         let gaps: Vec<String> = gaps.map(str::to_owned).collect();
         let text = match agent["confinement"].as_str() {
             Some(level) => show_confinement(level, &gaps),
-            None => format!("no run is started: {}", field(agent, "confinement_error")),
+            None => format!("runs are disabled here: {}", field(agent, "confinement_error")),
         };
         match shared.iter_mut().find(|(_, known)| *known == text) {
             Some((names, _)) => names.push(field(agent, "name")),

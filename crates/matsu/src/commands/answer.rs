@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::terminal::question::{self, Question};
 
 #[derive(Args)]
-pub struct Answer {
+pub struct AnswerArgs {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
@@ -25,7 +25,7 @@ pub struct Answer {
     pub job: Option<String>,
 }
 
-pub async fn run(cx: &Context, args: &Answer) -> Result<ExitCode> {
+pub async fn run(cx: &Context, args: &AnswerArgs) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;
     let asked = question::open(&client, &args.task).await?;
     let question = meant(&asked, args)?;
@@ -55,7 +55,7 @@ pub async fn run(cx: &Context, args: &Answer) -> Result<ExitCode> {
 }
 
 /// The question that is answered: the only one, or that of the job that was named.
-fn meant<'a>(asked: &'a [Question], args: &Answer) -> Result<&'a Question> {
+fn meant<'a>(asked: &'a [Question], args: &AnswerArgs) -> Result<&'a Question> {
     let meant: Vec<&Question> =
         asked.iter().filter(|question| args.job.as_ref().is_none_or(|job| question.job == *job)).collect();
     match meant.as_slice() {

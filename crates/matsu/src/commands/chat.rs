@@ -33,10 +33,10 @@ pub struct Chat {
     /// The model that answers a line without a mention
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Go on with a chat, by its id or its name
+    /// Continue a chat, by its id or its name
     #[arg(long, value_name = "CHAT")]
     pub chat: Option<String>,
-    /// Which of Matsu's own tools models are offered: core, all, or toolsets separated by commas
+    /// Matsu tools offered to models: core, all, or toolsets separated by commas
     #[arg(long, default_value = "core", value_name = "SETS")]
     pub tools: String,
     /// Take one question from stdin, print the answer and end; with --json every event is a line

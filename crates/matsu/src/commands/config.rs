@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{Context, print_json, print_table};
 use crate::client::control;
-use crate::config::keys::Key;
+use crate::config::key::Key;
 use crate::config::without_password;
 
 #[derive(Subcommand)]

@@ -93,7 +93,7 @@ fn options(cx: &Context, global: &Global) -> Result<Vec<String>> {
     }
     match &global.store {
         Some(url) if url.starts_with("postgres") => bail!(
-            "--store {}: a client's file shall hold no password; set store.url in the configuration file instead",
+            "--store {}: a client's file must hold no password; set store.url in the configuration file instead",
             crate::config::without_password(url)
         ),
         // The client starts it in another folder, where a relative path would mean another file.
@@ -138,12 +138,12 @@ fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)], hooks: bool) {
             say!("  {} in {}", edit.what, edit.file.display());
         }
         if hooks && client.hooks.is_none() {
-            say!("  no hooks: Matsu knows none for {}", client.title);
+            say!("  no hooks are available for {}", client.title);
         }
         say!("  a wait is held up to {} s; {}", client.timeout.hold(), client.after);
     }
     if service::can_install(&cx.config).unwrap_or(false) {
-        say!("start Matsu with the machine, so that interrupted runs go on by themselves: `matsu service install`");
+        say!("start Matsu with the machine, so that interrupted runs continue by themselves: `matsu service install`");
     }
     say!("take it back with `matsu connect --undo`");
 }

@@ -11,7 +11,7 @@ use crate::client::Client;
 
 #[derive(Args)]
 pub struct Gc {
-    /// Only say what would go
+    /// Only list what would be removed
     #[arg(long)]
     pub dry_run: bool,
 }

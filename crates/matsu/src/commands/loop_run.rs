@@ -20,10 +20,10 @@ use crate::relay::termination;
 
 #[derive(Args)]
 pub struct Loop {
-    /// Go on with a chat
+    /// Continue a chat
     #[arg(long)]
     chat: Option<String>,
-    /// Who answers
+    /// Model that answers
     #[arg(long)]
     model: Option<String>,
     /// A file that holds the system prompt

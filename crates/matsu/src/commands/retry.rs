@@ -28,7 +28,7 @@ pub async fn run(cx: &Context, global: &Global, args: Retry) -> Result<ExitCode>
         print_json(&task);
         return Ok(ExitCode::SUCCESS);
     }
-    let what = if args.go_on { "goes on with" } else { "runs again what was" };
+    let what = if args.go_on { "continues" } else { "runs again what was" };
     say!("{} {what} {}", field(&task, "task_id"), args.task);
     Ok(ExitCode::SUCCESS)
 }

@@ -95,7 +95,7 @@ async fn send_back(cx: &Context, global: &Global, task: &str, comment: &str) -> 
     if cx.json {
         print_json(&next);
     } else {
-        say!("{} goes on with {task}", field(&next, "task_id"));
+        say!("{} continues {task}", field(&next, "task_id"));
     }
     Ok(ExitCode::SUCCESS)
 }

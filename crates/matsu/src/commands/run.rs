@@ -22,7 +22,7 @@ use crate::terminal::{ending, question};
 pub struct Run {
     /// The agent's name; see `matsu agents`. `auto` chooses one
     pub agent: String,
-    /// What it shall do; `-` reads it from stdin
+    /// What it should do; `-` reads it from stdin
     pub message: String,
     /// What it may touch: read-only, workspace-write or full
     #[arg(long)]

@@ -18,7 +18,7 @@ pub enum ScheduleCommand {
     Add(Box<Add>),
     /// List schedules
     List,
-    /// Show what came of the times of a schedule, newest first
+    /// Show the outcomes of the times of a schedule, newest first
     History { name: String },
     /// Keep a schedule from firing
     Pause { name: String },
@@ -71,7 +71,7 @@ fn seconds(text: &str) -> Result<u64, String> {
         "m" => 60,
         "h" => 3_600,
         "d" => 86_400,
-        unit => return Err(format!("the unit {unit:?} is not known; expected is s, m, h or d")),
+        unit => return Err(format!("unknown unit {unit:?}; use s, m, h or d")),
     };
     let number: u64 = number.parse().map_err(|_| format!("{text:?} is not a time; expected is one such as 15m"))?;
     number.checked_mul(unit).ok_or_else(|| format!("{text} is too long"))

@@ -61,7 +61,7 @@ pub struct Serve {
     /// Offer the routes and job kinds that tests and benches use
     #[arg(long, hide = true)]
     pub test_jobs: bool,
-    /// Speak of another version, to test the hand-over between two
+    /// Report this version, to test the hand-over between two (tests only)
     #[arg(long, value_name = "VERSION", hide = true)]
     pub as_version: Option<String>,
 }

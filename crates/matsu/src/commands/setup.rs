@@ -110,7 +110,7 @@ fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan> 
         && ask.yes_or_no("Install hooks, so that results also reach a session that does not wait for them?", true)?;
     let clients = connect::plans(cx, global, homes, &chosen, hooks)?;
     let service = crate::service::can_install(&cx.config)?
-        && ask.yes_or_no("Start Matsu with the machine, so that work goes on after a restart?", true)?;
+        && ask.yes_or_no("Start Matsu with the machine, so that work continues after a restart?", true)?;
     let typed = match cx.config.research_folders().is_empty() {
         true => ask.line("Folders that research may search, separated by colons (empty: none): ")?,
         false => String::new(),

@@ -93,6 +93,8 @@ pub fn show(said: &Value) {
     }
     match count("runs_waiting") {
         0 => {}
-        runs => say!("Runs that wait for their next step, such as a check: {runs}. The next `matsu serve` goes on."),
+        runs => {
+            say!("Runs that wait for their next step, such as a check: {runs}. The next `matsu serve` continues them.")
+        }
     }
 }

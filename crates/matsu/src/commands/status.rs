@@ -89,7 +89,7 @@ async fn show(cx: &Context, client: &Client, mut task: Value) -> Result<()> {
     }
     if !task["review"].is_null() {
         let next = field(&task, "next_task_id");
-        let next = if next.is_empty() { next } else { format!(" (goes on as {next})") };
+        let next = if next.is_empty() { next } else { format!(" (continues as {next})") };
         say!("  changes   {}{next}", field(&task, "review"));
     }
     say!("  created   {}", field(&task, "created_at"));

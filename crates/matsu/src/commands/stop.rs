@@ -26,7 +26,7 @@ pub async fn run(cx: &Context, global: &Global, args: Stop) -> Result<ExitCode> 
     let mut client = Client::to_stop(&cx.config).await?;
     let mode = if args.now { "immediate" } else { "graceful" };
     if !args.now && !cx.json {
-        eprintln!("Running jobs may end within 30 seconds and keep their results; --now ends them at once.");
+        eprintln!("Waiting up to 30 s for running jobs, which keep their results; --now stops at once.");
     }
     let body = json!({ "status": "cancelled", "mode": mode });
     let path = format!("/api/v1/tasks/{}", segment(&args.task));

@@ -53,7 +53,7 @@ pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
             Ordering::Greater => say!("Newest release: {newest}. This program is newer; there is nothing to do."),
         },
         (None, Some(error)) => {
-            say!("The newest release is not known: {error}");
+            say!("The newest release is unknown: {error}");
             return Ok(ExitCode::FAILURE);
         }
         (None, None) => say!("Upgrade with: {}", installed.upgrade()),

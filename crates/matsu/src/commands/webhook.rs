@@ -28,7 +28,7 @@ pub enum WebhookCommand {
         #[arg(long, value_name = "FILE")]
         payload: Option<PathBuf>,
     },
-    /// Show what came of the deliveries to a webhook, newest first
+    /// Show the outcomes of deliveries to a webhook, newest first
     History { name: String },
     /// Keep a webhook from taking deliveries
     Pause { name: String },
@@ -51,7 +51,7 @@ pub struct Add {
     /// The agent; see `matsu agents`
     #[arg(long, value_name = "NAME")]
     agent: String,
-    /// What the agent shall do; {{issue.title}} names a field of what was sent; `-` reads it from stdin
+    /// What the agent should do; {{issue.title}} names a field of what was sent; `-` reads it from stdin
     #[arg(long, value_name = "TEXT")]
     template: String,
     /// What it may touch: read-only (without this), workspace-write or full

@@ -7,8 +7,7 @@ use matsu_adapters::browser::running::RunningBrowser;
 use matsu_adapters::browser::{self, Chromium};
 use matsu_adapters::claims::extractive::Extractive;
 use matsu_adapters::engines::local::LocalEngine;
-use matsu_adapters::engines::openalex::OpenAlex;
-use matsu_adapters::engines::searxng::Searxng;
+use matsu_adapters::engines::{EngineSettings, WEB_ENGINES};
 use matsu_adapters::fetch::vault::{CookieSource, FileVault};
 use matsu_adapters::fetch::web::{FetchSettings, PageBrowser, WebFetcher};
 use matsu_adapters::http::guard::{AddressGuard, Exception};
@@ -146,14 +145,12 @@ fn engines(
 
 /// The configured engines that are asked over the network.
 pub fn web_engines(config: &Config, user_agent: &str) -> Result<Vec<Arc<dyn SearchEngine>>> {
-    let mut engines: Vec<Arc<dyn SearchEngine>> = Vec::new();
-    if let Some(base) = config.searxng() {
-        engines.push(Arc::new(Searxng::new(base, user_agent).context("research.searxng")?));
-    }
-    if let Some(base) = config.openalex() {
-        engines.push(Arc::new(OpenAlex::new(base, user_agent, config.contact()).context("research.openalex")?));
-    }
-    Ok(engines)
+    let addressed = WEB_ENGINES.iter().filter_map(|entry| Some((entry, config.engine_address(entry.setting)?)));
+    let made = addressed.map(|(entry, address)| {
+        let with = EngineSettings { address, user_agent, contact: config.contact() };
+        (entry.make)(with).context(entry.setting)
+    });
+    made.collect()
 }
 
 /// The person's own browser, where its debugging port was named.

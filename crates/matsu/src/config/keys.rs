@@ -5,34 +5,9 @@ use matsu_core::limits::{
     LOOP_ITERATIONS_MAX, LOOP_TIME_MAX, REQUEST_MAX, SEARCH_TIME_MAX, SESSION_KEPT, TOOL_TIME_MAX, UNAUTHENTICATED_MAX,
     UNAUTHENTICATED_PER_ADDRESS_MAX,
 };
-use matsu_server::auth::origin::PublicUrl;
 
+use super::key::{Key, Kind, NONE};
 use crate::paths::Paths;
-
-/// What a value may be.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    Text,
-    /// As `Text`, but may be empty.
-    MaybeText,
-    Number {
-        min: u64,
-        max: u64,
-    },
-    Word(&'static [&'static str]),
-    /// `https://name:port` and nothing behind it, or `none`.
-    Origin,
-}
-
-pub struct Key {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub default: fn(&Paths) -> String,
-    pub meaning: &'static str,
-}
-
-/// Stands for an empty text.
-const NONE: &str = "none";
 
 /// A client on this machine needs no other name for it.
 pub const LOOPBACK_NAMES: &str = "localhost,127.0.0.1,::1";
@@ -82,7 +57,7 @@ pub const KEYS: &[Key] = &[
         name: "server.public_url",
         kind: Kind::Origin,
         default: |_| NONE.to_owned(),
-        meaning: "where a proxy with TLS offers this server, such as https://matsu.example.org: that origin is accepted, \
+        meaning: "the public address of this server behind a TLS proxy, such as https://matsu.example.org: that origin is accepted, \
                   its cookies are Secure, and printed links lead there",
     },
     Key {
@@ -107,7 +82,7 @@ pub const KEYS: &[Key] = &[
         name: "server.unauthenticated_per_address",
         kind: Kind::Number { min: 1, max: 100_000 },
         default: |_| UNAUTHENTICATED_PER_ADDRESS_MAX.to_string(),
-        meaning: "the same for each address other than loopback",
+        meaning: "connections at once without a token from each address other than loopback; when there are more, the oldest is closed",
     },
     Key {
         name: "server.connections_max",
@@ -125,13 +100,13 @@ pub const KEYS: &[Key] = &[
         name: "wait.hold_max_progress",
         kind: Kind::Number { min: 1, max: 3_600 },
         default: |_| HOLD_MAX.as_secs().to_string(),
-        meaning: "the same for a call whose client asked for progress; raise it for clients that progress keeps alive",
+        meaning: "a waiting call whose client asked for progress is held at most this many seconds; raise it for clients that progress keeps alive",
     },
     Key {
         name: "wait.wake",
         kind: Kind::Word(&["off", "resume"]),
         default: |_| "off".to_owned(),
-        meaning: "resume: the session of a client whose hook reported it and whose process has ended is resumed with unread news; costs its model's turns",
+        meaning: "resume: restart a client's session, reported by its hook, when its process has ended and it has unread news; costs model turns",
     },
     Key {
         name: "wait.wake_after",
@@ -173,13 +148,13 @@ pub const KEYS: &[Key] = &[
         name: "agents.bundle_max",
         kind: Kind::Number { min: 1, max: 1_000_000 },
         default: |_| "1024".to_owned(),
-        meaning: "MiB that the changes of a run may have; of a larger one the folder stays and nothing is taken over",
+        meaning: "MiB that the changes of a run may have; of a larger one the folder is kept and nothing is taken over",
     },
     Key {
         name: "agents.bundle_timeout",
         kind: Kind::Number { min: 1, max: 86_400 },
         default: |_| "300".to_owned(),
-        meaning: "seconds that git may take to make the changes of a run; then a repository of Matsu's own is tried, and at last the folder stays",
+        meaning: "seconds that git may take to make the changes of a run; then a repository of Matsu's own is tried; if that fails too, the folder is kept",
     },
     Key {
         name: "keep.results",
@@ -197,7 +172,7 @@ pub const KEYS: &[Key] = &[
         name: "agents.day_cost",
         kind: Kind::Number { min: 0, max: 1_000_000 },
         default: |_| "0".to_owned(),
-        meaning: "the same in dollars, as far as programs or [prices] say what runs cost; 0: no limit",
+        meaning: "dollars that all runs of one user may use in a day, as far as programs or [prices] say what runs cost; runs are ended and later ones wait for the next day; 0: no limit",
     },
     Key {
         name: "agents.host_grace",
@@ -349,7 +324,7 @@ pub const KEYS: &[Key] = &[
         name: "chat.cost_max",
         kind: Kind::Number { min: 0, max: 1_000_000_000_000 },
         default: |_| "0".to_owned(),
-        meaning: "the same in money, in millionths of the currency that input_price and output_price are in; 0: no bound",
+        meaning: "money that the answers to one line may use together, in millionths of the currency of input_price and output_price; then they end, and what they started; 0: no bound",
     },
     Key {
         name: "research.model",
@@ -418,37 +393,3 @@ pub const KEYS: &[Key] = &[
         meaning: "how the log on stderr is written",
     },
 ];
-
-/// What a running daemon goes on with until it is started again: its store, its listeners, its slots and its log. All
-/// others it takes from the file within seconds.
-const AT_START: &[&str] = &["store.", "server.", "slots.", "log.", "agents.keep_awake", "mcp.servers_file"];
-
-impl Key {
-    /// Whether a running daemon goes by a change of it.
-    pub fn is_followed(&self) -> bool {
-        !AT_START.iter().any(|prefix| self.name.starts_with(prefix))
-    }
-
-    /// `MATSU_STORE_URL` for `store.url`.
-    pub fn variable(&self) -> String {
-        format!("MATSU_{}", self.name.to_uppercase().replace('.', "_"))
-    }
-
-    /// Why a value will not do; `None` if it will.
-    pub fn complaint(&self, value: &str) -> Option<String> {
-        match self.kind {
-            Kind::Text if value.is_empty() => Some("must not be empty".to_owned()),
-            Kind::Text | Kind::MaybeText => None,
-            Kind::Number { min, max } => match value.parse::<u64>() {
-                Ok(number) if (min..=max).contains(&number) => None,
-                _ => Some(format!("must be a whole number from {min} to {max}, got {value:?}")),
-            },
-            Kind::Word(words) if words.contains(&value) => None,
-            Kind::Word(words) => Some(format!("must be one of {}, got {value:?}", words.join(", "))),
-            Kind::Origin if value == NONE || PublicUrl::parse(value).is_some() => None,
-            Kind::Origin => Some(format!(
-                "must be {NONE}, or scheme and name with at most a port, such as https://matsu.example.org; got {value:?}"
-            )),
-        }
-    }
-}

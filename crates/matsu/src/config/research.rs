@@ -10,12 +10,9 @@ impl Config {
         self.list("research.folders", ':').into_iter().map(PathBuf::from).collect()
     }
 
-    pub fn searxng(&self) -> Option<&str> {
-        self.unless("research.searxng", "off")
-    }
-
-    pub fn openalex(&self) -> Option<&str> {
-        self.unless("research.openalex", "off")
+    /// The address of an engine on the network, by the name of its setting.
+    pub fn engine_address(&self, setting: &str) -> Option<&str> {
+        self.unless(setting, "off")
     }
 
     pub fn browser_debug(&self) -> Option<&str> {

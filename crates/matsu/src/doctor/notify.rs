@@ -39,7 +39,7 @@ pub async fn channels(config: &Config) -> Option<Finding> {
     if failing.is_empty() {
         return Some(good("notify", names.join(", ")));
     }
-    let advice = "what waits is sent again by itself; correct the section or the receiver, then try it with `matsu \
-                  notify test`, whose success ends this";
+    let advice = "waiting messages are retried automatically; correct the section or the receiver, then run `matsu \
+                  notify test`, whose success clears this";
     Some(bad("notify", failing.join("; "), advice))
 }

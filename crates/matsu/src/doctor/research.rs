@@ -56,7 +56,7 @@ async fn ask(engine: &dyn SearchEngine) -> Result<String, String> {
         None => Err(format!("no answer within {} s", ENGINE_MAX.as_secs())),
         Some(Err(error)) => Err(error.to_string()),
         Some(Ok(found)) if found.missing.is_empty() => Ok(format!("{} results", found.hits.len())),
-        Some(Ok(found)) => Ok(format!("{} results, no answer from {}", found.hits.len(), found.missing.join(", "))),
+        Some(Ok(found)) => Ok(format!("{} results; {}", found.hits.len(), found.missing.join("; "))),
     }
 }
 

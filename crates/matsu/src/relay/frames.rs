@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 use matsu_core::clock::Clock;
 use matsu_core::limits::FRAME_BYTES_MAX;
+use matsu_runtime::tool::{RelayedTool, Repeat};
+use matsu_runtime::tools::RELAYED;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -22,23 +24,10 @@ const SENT_MAX: u8 = 200;
 
 const REPEATABLE_METHODS: &[&str] =
     &["ping", "server/discover", "tasks/get", "tasks/list", "tasks/result", "tools/list"];
-const REPEATABLE_TOOLS: &[&str] = &[
-    "cancel_task",
-    "get_auth_queue",
-    "get_materials",
-    "get_status",
-    "get_task_status",
-    "list_agents",
-    "stop_task",
-    "use_agent",
-    "use_agents",
-];
-
-/// Tools that wait, and the argument that says how long.
-const WAITING_TOOLS: &[(&str, &str)] = &[("get_status", "wait"), ("get_task_status", "timeout")];
-
-/// Tools whose calls get a key.
-const STARTING_TOOLS: &[&str] = &["use_agent", "use_agents"];
+/// What a tool's own file says about a repeated call.
+fn relayed(tool: &str) -> Option<&'static RelayedTool> {
+    RELAYED.iter().find(|known| known.name == tool)
+}
 
 /// A request without an answer.
 struct Open {
@@ -119,13 +108,14 @@ impl Frames {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// Takes a frame of the client and returns it as the daemon shall get it.
+    /// Takes a frame of the client and returns it as the daemon should get it.
     pub fn received_from_client(&mut self, line: Vec<u8>) -> Vec<u8> {
         let Ok(head) = serde_json::from_slice::<Head>(&line) else { return line };
         let tool = head.params.and_then(|params| params.name).filter(|_| head.method.as_deref() == Some("tools/call"));
-        let is_starting = tool.as_deref().is_some_and(|tool| STARTING_TOOLS.contains(&tool));
-        let line = if is_starting { self.with_key(line) } else { line };
-        self.note(head.method.as_deref(), head.id, tool.as_deref(), &line);
+        let known = tool.as_deref().and_then(relayed);
+        let needs_key = known.is_some_and(|tool| tool.repeat == Repeat::WithKey);
+        let line = if needs_key { self.with_key(line) } else { line };
+        self.note(head.method.as_deref(), head.id, known, &line);
         line
     }
 
@@ -140,13 +130,13 @@ impl Frames {
         frame.to_string().into_bytes()
     }
 
-    fn note(&mut self, method: Option<&str>, id: Option<Value>, tool: Option<&str>, line: &[u8]) {
+    fn note(&mut self, method: Option<&str>, id: Option<Value>, tool: Option<&RelayedTool>, line: &[u8]) {
         match (method, id) {
             (Some(method), Some(id)) => {
                 let is_repeatable =
-                    REPEATABLE_METHODS.contains(&method) || tool.is_some_and(|tool| REPEATABLE_TOOLS.contains(&tool));
+                    REPEATABLE_METHODS.contains(&method) || tool.is_some_and(|tool| tool.repeat != Repeat::Never);
                 let kept = is_repeatable.then(|| line.to_vec());
-                let wait = WAITING_TOOLS.iter().find(|(name, _)| tool == Some(name)).map(|(_, wait)| *wait);
+                let wait = tool.and_then(|tool| tool.wait_argument);
                 let since = Clock::system().instant();
                 self.open.insert(id.to_string(), Open { id, line: kept, wait, since, sent: 1 });
                 if method == "initialize" {
@@ -168,7 +158,7 @@ impl Frames {
         !self.open.is_empty()
     }
 
-    /// Whether the client shall see this.
+    /// Whether the client should see this.
     pub fn received_from_daemon(&mut self, line: &[u8]) -> bool {
         let Ok(Head { id, method, .. }) = serde_json::from_slice(line) else { return true };
         match id {

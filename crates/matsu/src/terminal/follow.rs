@@ -266,13 +266,15 @@ impl Followed {
             Self::TimeUp => "Time is up",
             Self::Left => "Stopped watching",
             Self::Alone => {
-                eprintln!("\nThe daemon has ended. {task} is kept. Come back: matsu status {task} --wait");
+                eprintln!("\nThe daemon has ended. {task} is kept. Follow it again: matsu status {task} --wait");
                 return;
             }
             Self::Ended(_) | Self::Asks(_) => return,
         };
         if !client.works_here() {
-            eprintln!("\n{why}; {task} goes on. Come back: matsu status {task} --wait. Stop it: matsu stop {task}");
+            eprintln!(
+                "\n{why}; {task} continues. Follow it again: matsu status {task} --wait. Stop it: matsu stop {task}"
+            );
         } else {
             eprintln!("\n{why}. {task} ends with this command: its store is in memory");
         }

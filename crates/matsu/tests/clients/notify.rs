@@ -317,7 +317,7 @@ fn quota_and_budget_are_events_of_their_own() {
     let notices = until("three notices have come", SOON, || Some(lines(&poor)).filter(|lines| lines.len() >= 3));
     for (task, event, text) in [
         (&quota, "quota", "matsu retry"),
-        (&waits, "quota", "The task goes on at "),
+        (&waits, "quota", "The task continues at "),
         (&budget, "budget", "matsu status"),
     ] {
         let notice = of(&notices, task);

@@ -83,7 +83,7 @@ fn hooks_come_and_go_and_a_second_time_changes_nothing() {
         assert_eq!(read(&home.path(name)), *text, "{name}");
     }
     let without = home.run(&["connect", "cursor", "--yes", "--hooks"]);
-    assert!(without.code == 0 && without.out.contains("no hooks: Matsu knows none for Cursor"), "{without:?}");
+    assert!(without.code == 0 && without.out.contains("no hooks are available for Cursor"), "{without:?}");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn an_engine_that_fails_says_why_in_the_terminal_and_by_its_exit_code() {
         (Some(Mood::Broken), None, "status 500"),
         (Some(Mood::Babbling), None, "not the JSON"),
         (None, Some(format!("http://127.0.0.1:{closed}")), "connection refused"),
-        (None, Some("http://no-such-host.invalid".to_owned()), "host name is not known"),
+        (None, Some("http://no-such-host.invalid".to_owned()), "unknown host name"),
     ];
     for (mood, address, cause) in cases {
         site.set_mood("searxng", mood.unwrap_or_default());
@@ -178,7 +178,7 @@ fn a_part_of_an_engine_that_did_not_respond_is_named_and_an_empty_answer_is_no_f
     let ask = ["research", "green tea", "--engine", "searxng", "--max-pages", "1"];
     site.set_mood("searxng", Mood::Halting);
     let ran = home.run(&ask).good();
-    assert!(ran.out.contains("searxng: no answer from othersearch: timeout"), "{ran:?}");
+    assert!(ran.out.contains("searxng: othersearch did not respond: timeout"), "{ran:?}");
     let seen = home.run_json(&ask);
     assert!(seen["status"]["warnings"].to_string().contains("othersearch: timeout"), "{seen}");
     site.set_mood("searxng", Mood::Empty);

@@ -3,6 +3,7 @@
 //! this walk does not know fails it.
 
 mod of_runs;
+mod operations;
 
 use std::collections::BTreeMap;
 
@@ -14,125 +15,10 @@ use crate::api::{Api, Reply, noop};
 use crate::events::Events;
 use crate::home::{Daemon, Home};
 use crate::model_chats;
+use operations::{Gets, OPERATIONS};
 
 /// In every text that the owner writes, so that none of it can show up elsewhere unnoticed.
 const MARK: &str = "zirbelkiefer";
-
-/// What another member may learn from an operation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Gets {
-    /// Named by an id: the same as for an id that was never given out.
-    Nothing,
-    /// A list without anything of the owner's; it is empty.
-    EmptyList,
-    /// A list of its own things.
-    OwnList,
-    /// It is an admin's.
-    Refused,
-    /// The same for everybody: what can be asked for here at all.
-    Shared,
-    /// It makes or ends something of the caller's own.
-    Own,
-}
-
-/// The operations by their ids in the description of the API.
-const OPERATIONS: &[(&str, Gets)] = &[
-    ("list_tasks", Gets::EmptyList),
-    ("make_task", Gets::Own),
-    ("read_task", Gets::Nothing),
-    ("change_task", Gets::Nothing),
-    ("list_task_jobs", Gets::Nothing),
-    ("retry_task", Gets::Nothing),
-    ("wait_for_task", Gets::Nothing),
-    ("read_task_log", Gets::Nothing),
-    ("read_task_diff", Gets::Nothing),
-    ("list_task_files", Gets::Nothing),
-    ("read_task_receipt", Gets::Nothing),
-    ("list_task_questions", Gets::Nothing),
-    ("verify_task_receipt", Gets::Nothing),
-    ("apply_task_diff", Gets::Nothing),
-    ("undo_task_apply", Gets::Nothing),
-    ("discard_task_diff", Gets::Nothing),
-    ("send_task_back", Gets::Nothing),
-    ("list_branches", Gets::EmptyList),
-    ("answer_task", Gets::Nothing),
-    ("list_agent_definitions", Gets::Shared),
-    ("list_jobs", Gets::EmptyList),
-    ("list_nodes", Gets::Refused),
-    ("list_slots", Gets::Refused),
-    ("queue_searches", Gets::Nothing),
-    ("research_status", Gets::Nothing),
-    ("read_materials", Gets::Nothing),
-    ("read_report", Gets::Nothing),
-    ("read_passage", Gets::Nothing),
-    ("read_research_model", Gets::Shared),
-    ("choose_research_model", Gets::Refused),
-    ("read_graph", Gets::Nothing),
-    ("read_auth_queue", Gets::OwnList),
-    ("resolve_auth", Gets::Nothing),
-    ("keep_cookies", Gets::Own),
-    ("give_feedback", Gets::Own),
-    ("read_feedback", Gets::EmptyList),
-    ("read_rules", Gets::EmptyList),
-    ("read_calibration", Gets::Refused),
-    ("roll_back_calibration", Gets::Refused),
-    ("collect_garbage", Gets::Refused),
-    ("read_summary", Gets::Own),
-    ("list_tokens", Gets::OwnList),
-    ("make_token", Gets::Refused),
-    ("revoke_token", Gets::Nothing),
-    ("list_users", Gets::Refused),
-    ("put_user", Gets::Refused),
-    ("remove_user", Gets::Refused),
-    ("list_tools", Gets::Shared),
-    ("call_tool", Gets::Own),
-    ("open_events", Gets::Own),
-    ("follow_topics", Gets::Nothing),
-    ("log_in", Gets::Own),
-    ("read_session", Gets::Own),
-    ("log_out", Gets::Own),
-    ("read_doctor", Gets::Refused),
-    ("list_schedules", Gets::EmptyList),
-    ("add_schedule", Gets::Own),
-    ("pause_schedule", Gets::Nothing),
-    ("remove_schedule", Gets::Nothing),
-    ("list_firings", Gets::Nothing),
-    ("list_webhooks", Gets::EmptyList),
-    // A member without a folder may start no agent, so no webhook may for it.
-    ("add_webhook", Gets::Refused),
-    ("pause_webhook", Gets::Nothing),
-    ("test_webhook", Gets::Nothing),
-    ("remove_webhook", Gets::Nothing),
-    ("list_deliveries", Gets::Nothing),
-    ("read_push", Gets::EmptyList),
-    ("subscribe_push", Gets::Own),
-    ("unsubscribe_push", Gets::Nothing),
-    ("read_usage", Gets::EmptyList),
-    ("start_merge", Gets::Own),
-    ("read_task_merge", Gets::Nothing),
-    ("list_projects", Gets::EmptyList),
-    ("make_project", Gets::Refused),
-    ("list_named_agents", Gets::EmptyList),
-    ("make_agent", Gets::Refused),
-    ("list_sessions", Gets::EmptyList),
-    ("end_session", Gets::Nothing),
-    ("send_notification", Gets::Nothing),
-    ("list_notifications", Gets::EmptyList),
-    ("list_chats", Gets::EmptyList),
-    ("open_chat", Gets::Own),
-    ("read_chat", Gets::Nothing),
-    ("list_messages", Gets::Nothing),
-    ("write_message", Gets::Nothing),
-    ("end_chat", Gets::Nothing),
-    ("stop_in_chat", Gets::Nothing),
-    ("answer_in_chat", Gets::Nothing),
-    ("list_models", Gets::Shared),
-    ("answer_call", Gets::Nothing),
-    ("describe_chat", Gets::Nothing),
-    ("export_chat", Gets::Nothing),
-    ("follow_chat", Gets::Nothing),
-    ("openapi", Gets::Shared),
-];
 
 /// Operations that the owner of the id is refused too, because what they are about is not there: the run has no
 /// worktree, no question is open, nothing waits. Where there is something, `of_runs` walks them, `model_chats::approvals`

@@ -220,7 +220,7 @@ fn upgrade_reads_the_release_page_only_on_request() {
     assert!(older.out.contains("This program is newer") && !older.out.contains("Upgrade with"), "{}", older.out);
     assert!(page.join().unwrap().starts_with("GET /a/matsu/releases/latest "));
     let silent = home.run(&["upgrade", "--check"]);
-    assert!(silent.code == 1 && silent.out.contains("is not known"), "{silent:?}");
+    assert!(silent.code == 1 && silent.out.contains("is unknown"), "{silent:?}");
 }
 
 #[test]

@@ -124,7 +124,7 @@ impl Quarantine<'_> {
                 None => false,
             };
             if !is_known {
-                return Err(format!("the bundle stands on {need}, which is not in the history of the base"));
+                return Err(format!("the bundle requires {need}, which is not in the history of the base"));
             }
         }
         self.index(&self.folder.join("objects"), bundle, header.offset, expected.bytes_max).await?;

@@ -137,7 +137,7 @@ impl Git {
         let record = std::fs::read_to_string(kept.join(RECORD)).ok();
         let Some(record) = record.and_then(|text| serde_json::from_str::<Kept>(&text).ok()) else {
             return Err(ApplyError::Failed(
-                "what was applied is not known any more; it is kept for 30 days".to_owned(),
+                "the record of this apply is gone (it is kept for 30 days); undo it by hand".to_owned(),
             ));
         };
         self.check_version().await?;
@@ -280,7 +280,9 @@ impl<'a> Merge<'a> {
             if written.is_ok() {
                 std::fs::remove_file(kept.join(WRITING)).map_err(|error| error.to_string())?;
             } else if let Err(why) = self.roll_back(kept).await {
-                return Err(ApplyError::Failed(format!("only a part could be written, and not be taken back: {why}")));
+                return Err(ApplyError::Failed(format!(
+                    "only part was written and could not be undone: {why}; check your tree with git status"
+                )));
             }
         }
         written.map_err(|error| in_the_way(&error))?;

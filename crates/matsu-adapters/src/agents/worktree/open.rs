@@ -100,7 +100,7 @@ impl Git {
         let unfinished = wish.path.with_added_extension("unfinished");
         if wish.path.symlink_metadata().is_ok() {
             if !unfinished.exists() {
-                return Err(format!("{} is not a tree of this run; move it away and try again", wish.path.display()));
+                return Err(format!("{} is not a worktree of this run; move it, then retry", wish.path.display()));
             }
             remove_folder(&wish.path).map_err(|error| format!("{}: {error}", wish.path.display()))?;
         }

@@ -3,8 +3,8 @@
 use super::super::agreement::Statement;
 use super::written::{self, WrittenSentence};
 use super::{
-    Citation, Contested, Finding, Material, Method, Place, Report, Section, Sentence, Verification, missing, one_line,
-    topics,
+    Citation, Contested, Finding, Material, Method, QuotePlace, Report, Section, Sentence, Verification, missing,
+    one_line, topics,
 };
 
 /// Sentences of a direct answer at most.
@@ -194,7 +194,7 @@ struct Citations {
 }
 
 impl Citations {
-    fn of<'a>(&mut self, places: impl IntoIterator<Item = &'a Place>) -> Vec<usize> {
+    fn of<'a>(&mut self, places: impl IntoIterator<Item = &'a QuotePlace>) -> Vec<usize> {
         let mut numbers = Vec::new();
         for place in places {
             let number = self.number(place);
@@ -205,7 +205,7 @@ impl Citations {
         numbers
     }
 
-    fn number(&mut self, place: &Place) -> usize {
+    fn number(&mut self, place: &QuotePlace) -> usize {
         let quote = one_line(&place.quote);
         let is_same = |known: &&Citation| known.fragment_id == place.fragment_id && known.quote == quote;
         if let Some(known) = self.all.iter().find(is_same) {
@@ -230,9 +230,9 @@ mod tests {
     use super::super::{DocumentFacts, Searched};
     use super::*;
 
-    fn place(source: &str, quote: &str) -> Place {
+    fn place(source: &str, quote: &str) -> QuotePlace {
         let document = DocumentFacts { url: format!("https://{source}/"), source: source.into(), ..Default::default() };
-        Place { fragment_id: format!("frag_{source}"), quote: quote.into(), document, ..Place::default() }
+        QuotePlace { fragment_id: format!("frag_{source}"), quote: quote.into(), document, ..QuotePlace::default() }
     }
 
     fn finding(id: &str, text: &str, relevance: f64, source: &str) -> Finding {

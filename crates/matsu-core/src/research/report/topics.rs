@@ -100,11 +100,11 @@ fn title(findings: &[&Finding], taken: &[Topic<'_>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Finding, Place};
+    use super::super::{Finding, QuotePlace};
     use super::*;
 
     fn finding(text: &str, heading: &str) -> Finding {
-        let place = Place { heading: heading.to_owned(), ..Place::default() };
+        let place = QuotePlace { heading: heading.to_owned(), ..QuotePlace::default() };
         Finding { text: text.to_owned(), origins: vec![place], ..Finding::default() }
     }
 

@@ -85,7 +85,7 @@ impl Run {
     async fn used_up_now(&mut self) -> Option<UsedUp> {
         if self.used_up.is_none() && !self.limits.is_empty() {
             let looked = self.limits.used_up(self.cx.runtime()).await;
-            self.used_up = looked.inspect_err(|error| tracing::debug!(%error, "limits could not be looked at")).ok()?;
+            self.used_up = looked.inspect_err(|error| tracing::debug!(%error, "budgets could not be read")).ok()?;
         }
         self.used_up.take()
     }
@@ -150,7 +150,7 @@ impl Run {
                 return self.unproven(ErrorCode::ConflictsLeft, message).await;
             }
             Err(why) => {
-                let message = format!("whether the conflicts are resolved could not be found out: {why}");
+                let message = format!("could not check whether the conflicts are resolved: {why}");
                 return self.unproven(ErrorCode::ConflictsLeft, message).await;
             }
         }
@@ -160,7 +160,7 @@ impl Run {
         match &self.known.changes {
             Some(changes) if changes.base != changes.head => {}
             Some(_) => {
-                let message = format!("{} says that it is done, and changed no file", self.input.agent);
+                let message = format!("{} ended successfully but changed no file", self.input.agent);
                 return self.unproven(ErrorCode::NoChange, message).await;
             }
             None => {

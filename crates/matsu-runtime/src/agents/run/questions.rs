@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matsu_core::ports::agent::RunEvent;
 use matsu_core::ports::store::StoreError;
-use matsu_core::run::{Answer, Place, Question};
+use matsu_core::run::{Answer, Question, QuestionPlace};
 
 use super::Run;
 use crate::agents::Agents;
@@ -31,7 +31,7 @@ impl Run {
     /// end of its session. Until then the question counts as unread, so that the next owner asks it again.
     pub(super) async fn asked(&mut self, question: Question, position: u64) {
         self.caught_up().await;
-        let place = Place { run: self.own.run_id().clone(), position, agents_id: question.id };
+        let place = QuestionPlace { run: self.own.run_id().clone(), position, agents_id: question.id };
         // The daemon before this one has passed its answer on.
         if self.checkpoint.questions.is_answered(&place) {
             self.reached = self.reached.max(position);

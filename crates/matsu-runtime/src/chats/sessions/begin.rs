@@ -58,7 +58,7 @@ impl Sessions<'_> {
         if !passkey::matches(key.to_owned(), known).await? {
             return Err(StoreError::Refused {
                 code: ErrorCode::SessionInvalid,
-                message: "the agent or its passkey is not known".to_owned(),
+                message: "unknown agent or passkey; check both, then authenticate again".to_owned(),
             });
         }
         let listening = self.listening(agent_id, project_id).await?;

@@ -316,7 +316,7 @@ impl Drive {
     }
 
     fn follow(&mut self, call: Call, answer: Pin<Box<dyn Future<Output = ToolAnswer> + Send>>) {
-        self.sink.send(Event::Notice(format!("{} goes on in the background", call.name)));
+        self.sink.send(Event::Notice(format!("{} continues in the background", call.name)));
         self.unanswered.push(call.clone());
         self.later.push(Box::pin(async move { Late { call, answer: answer.await } }));
     }

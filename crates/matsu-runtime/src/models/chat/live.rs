@@ -162,7 +162,7 @@ impl LiveChats {
         }
         let open_chat = self.open_chats().look_into(owner, id).await?;
         if open_chat.transcript.place == ChatPlace::Terminal && !open_chat.transcript.ended {
-            let message = format!("this chat is held in a terminal; `matsu chat --chat {id}` goes on with it");
+            let message = format!("this chat is held in a terminal; `matsu chat --chat {id}` continues it");
             return Err(StoreError::Refused { code: ErrorCode::IllegalTransition, message }.into());
         }
         let taken = Taken::take(self, id)?;

@@ -115,7 +115,7 @@ impl ToolSource for OwnTools {
             Tasks::of(&self.runtime).stop(&self.principal, id, mode, reason, &no_job_ends)
         });
         for failed in join_all(stops).await.into_iter().filter_map(Result::err) {
-            tracing::warn!(error = %failed, "a task of a chat whose budget is spent could not be stopped");
+            tracing::warn!(error = %failed, "could not stop a task of a chat that used up its budget");
         }
     }
 }

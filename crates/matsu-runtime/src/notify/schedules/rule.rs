@@ -44,10 +44,7 @@ pub fn first_after(rule: &Rule, now: Timestamp) -> Result<Timestamp, String> {
             format!("the cron expression {expression:?} would never fire: no date matches it; correct its day or month")
         }
         Rule::At { at } => {
-            format!(
-                "the time {at} has passed, it is {now} now; name a time that is to come, such as {}",
-                now.plus(HOUR)
-            )
+            format!("the time {at} has passed, it is {now} now; give a future time, such as {}", now.plus(HOUR))
         }
         Rule::Every { .. } => "the schedule would never fire".to_owned(),
     })
@@ -90,7 +87,7 @@ fn cron(expression: &str) -> Result<Cron, String> {
 }
 
 fn zone(name: &str) -> Result<TimeZone, String> {
-    let unknown = |_| format!("the time zone {name:?} is not known; expected is a name such as Europe/Berlin or UTC");
+    let unknown = |_| format!("unknown time zone {name:?}; use a name such as Europe/Berlin or UTC");
     TimeZone::get(name).map_err(unknown)
 }
 

@@ -78,7 +78,7 @@ async fn fire(runtime: &Runtime, schedule: &Schedule) -> Result<(), TaskError> {
     } else {
         (FiringState::Waiting, None)
     };
-    let left_out = Some(format!("{LATE}; of the times that passed until {due_at} only the newest counts"));
+    let left_out = Some(format!("{LATE}; only the newest missed time until {due_at} is run"));
     let fired = FireSchedule { schedule: schedule.clone(), due_at, state, note, left_out, next_at: next, now };
     if runtime.store().run(fired).await? {
         tracing::info!(schedule = %schedule.id, name = schedule.name, due = %due_at, state = %state, "a schedule fired");

@@ -100,7 +100,7 @@ pub fn unstarted(runtime: &Runtime, source: &Source<'_>, refused: Refused) -> Un
     let Source { kind, name, owner, directory, agent } = source;
     let message = format!(
         "the {kind} {name} could not start its work: {}. Correct this, or remove the {kind} and add it again as it \
-         should be. What came of it before: matsu {kind} history {name}",
+         should be. Earlier results: matsu {kind} history {name}",
         why.trim_end_matches('.')
     );
     Unstarted {

@@ -16,7 +16,7 @@ const FIELDS_MAX: usize = 50;
 /// The template is empty, or its braces are not in pairs.
 pub fn check(template: &str) -> Result<(), String> {
     if template.trim().is_empty() {
-        return Err("the template is empty; it says what the agent shall do with what arrives".to_owned());
+        return Err("the template is empty; write what the agent should do with what arrives".to_owned());
     }
     let (_, fields) = parse(template)?;
     if fields.len() > FIELDS_MAX {

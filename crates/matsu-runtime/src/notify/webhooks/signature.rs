@@ -63,8 +63,8 @@ fn standard(secret: &str, incoming: &Incoming<'_>, now: Timestamp) -> Result<Ver
     let signed_at = Timestamp::from_millis(seconds.saturating_mul(1_000));
     if now.since(signed_at).max(signed_at.since(now)) > WEBHOOK_CLOCK_SKEW {
         return Err(Refused(format!(
-            "webhook-timestamp is more than {} seconds away from the clock here; it is an old delivery, or a clock is \
-             wrong",
+            "webhook-timestamp {seconds} differs by more than {} s from this clock; send a new delivery or correct the \
+             clock",
             WEBHOOK_CLOCK_SKEW.as_secs()
         )));
     }

@@ -15,7 +15,7 @@ use crate::runtime::Runtime;
 use crate::runtime::context::{JobContext, Notes, Taken, open_meter};
 use crate::stop_signal::StopSender;
 
-use super::ending::{BodyEnd, failed};
+use super::ending::BodyEnd;
 use crate::runtime::run_clock::RunClock;
 use crate::runtime::running::RunningJob;
 
@@ -102,5 +102,5 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
 /// Only kinds that have a body are claimed, so this is a defect.
 fn no_body(kind: JobKind) -> JobEnd {
     let message = format!("no body for this kind in this process: {kind}");
-    failed(ErrorCode::InternalError, message, Retry::Never, None)
+    JobEnd::failed_with(ErrorCode::InternalError, message, Retry::Never, None)
 }

@@ -28,7 +28,7 @@ use crate::tasks::queue::lone::Lone;
 
 use super::adoptions::held_jobs;
 use super::crew::Crew;
-use super::ending::{BodyEnd, failed, final_end};
+use super::ending::{BodyEnd, final_end};
 use super::share::Share;
 
 pub use drain::DISPATCHER_END_MAX;
@@ -314,7 +314,7 @@ fn settle(mut ending: Ending, answer: Result<JobState, StoreError>) -> Option<En
             None
         }
         Err(StoreError::LeaseLost(_) | StoreError::NotFound { .. }) => {
-            tracing::debug!(job.id = %job_id, "ended after its lease was lost; its end is dropped");
+            tracing::debug!(job.id = %job_id, "job ended after it lost its lease; result discarded");
             None
         }
         Err(StoreError::Unavailable(_)) => Some(ending),
@@ -323,9 +323,9 @@ fn settle(mut ending: Ending, answer: Result<JobState, StoreError>) -> Option<En
             None
         }
         Err(error) => {
-            tracing::error!(job.id = %job_id, %error, "the end of a job cannot be written; it is failed instead");
-            let message = format!("the end of the job could not be written: {error}");
-            ending.finish.end = failed(ErrorCode::InternalError, message, Retry::Never, None);
+            tracing::error!(job.id = %job_id, %error, "job result could not be stored; job marked as failed");
+            let message = format!("the result of the job could not be stored: {error}");
+            ending.finish.end = JobEnd::failed_with(ErrorCode::InternalError, message, Retry::Never, None);
             ending.is_replaced = true;
             Some(ending)
         }

@@ -22,7 +22,7 @@ pub enum BodyEnd {
 pub fn final_end(kind: JobKind, cause: Option<Cause>, ended: BodyEnd, partial: Option<String>) -> JobEnd {
     bounded(match ended {
         BodyEnd::Killed => stopped(kind, cause.unwrap_or(Cause::Shutdown), partial),
-        BodyEnd::Panicked(message) => failed(ErrorCode::JobPanicked, message, Retry::IfAllowed, partial),
+        BodyEnd::Panicked(message) => JobEnd::failed_with(ErrorCode::JobPanicked, message, Retry::IfAllowed, partial),
         BodyEnd::Returned(end) => returned(kind, cause, end, partial),
     })
 }
@@ -64,7 +64,7 @@ fn stopped(kind: JobKind, cause: Cause, output_json: Option<String>) -> JobEnd {
         Cause::Pause => JobEnd::Requeue { run_at: None },
         Cause::Timeout { seconds_max } => {
             let message = format!("timeout: the job ran longer than the {seconds_max} s it may");
-            failed(ErrorCode::JobTimeout, message, Retry::Never, output_json)
+            JobEnd::failed_with(ErrorCode::JobTimeout, message, Retry::Never, output_json)
         }
         Cause::Budget => budget_spent(output_json),
         // The next owner takes it over.
@@ -87,14 +87,10 @@ fn bounded(end: JobEnd) -> JobEnd {
     match output.map(String::len) {
         Some(bytes) if bytes > JOB_OUTPUT_BYTES_MAX => {
             let message = format!("the output of {bytes} bytes is larger than {JOB_OUTPUT_BYTES_MAX}");
-            failed(ErrorCode::LimitExceeded, message, Retry::Never, None)
+            JobEnd::failed_with(ErrorCode::LimitExceeded, message, Retry::Never, None)
         }
         _ => end,
     }
-}
-
-pub(crate) fn failed(code: ErrorCode, message: String, retry: Retry, output_json: Option<String>) -> JobEnd {
-    JobEnd::Failed { code: code.to_string(), message, retry, output_json }
 }
 
 #[cfg(test)]
@@ -111,7 +107,7 @@ mod tests {
 
     fn timeout() -> JobEnd {
         let message = "timeout: the job ran longer than the 60 s it may".to_owned();
-        failed(ErrorCode::JobTimeout, message, Retry::Never, Some("half".to_owned()))
+        JobEnd::failed_with(ErrorCode::JobTimeout, message, Retry::Never, Some("half".to_owned()))
     }
 
     #[test]
@@ -119,7 +115,8 @@ mod tests {
         use BodyEnd::{Killed, Panicked, Returned};
         let stop = || Returned(JobEnd::Cancelled { code: None, output_json: None });
         let requeue = || JobEnd::Requeue { run_at: None };
-        let panicked = || failed(ErrorCode::JobPanicked, "oh".to_owned(), Retry::IfAllowed, Some("half".to_owned()));
+        let panicked =
+            || JobEnd::failed_with(ErrorCode::JobPanicked, "oh".to_owned(), Retry::IfAllowed, Some("half".to_owned()));
         let table = [
             (JobKind::Search, None, Returned(done()), done()),
             (JobKind::Search, Some(Cause::Timeout { seconds_max: 60 }), Returned(done()), done()),

@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
 
-use crate::agents::Agents;
+use crate::agents::{Agents, RunPatch};
 use crate::repos::{FilePatch, files_of};
 use crate::tool::{ToolContext, ToolError};
 
@@ -63,10 +62,8 @@ impl FileReport {
 /// # Errors
 /// The run has no patch, or did not change that file.
 pub async fn read(cx: &ToolContext, id: &TaskId, wish: &DiffWish) -> Result<DiffReport, ToolError> {
-    let (agent, changes) = Agents::of(&cx.runtime).whose_changes(&cx.principal, id, wish.agent.as_deref()).await?;
-    let host = cx.runtime.agents();
-    let host = host.ok_or_else(|| ToolError::new(ErrorCode::ResourceNotFound, "this process knows no agents"))?;
-    let patch = host.diff(&changes).await.map_err(|why| ToolError::new(ErrorCode::ResourceNotFound, why))?;
+    let asked = Agents::of(&cx.runtime).patch_of(&cx.principal, id, wish.agent.as_deref());
+    let RunPatch { agent, patch, .. } = asked.await?;
     Ok(DiffReport { agent, ..report(&String::from_utf8_lossy(&patch), wish)? })
 }
 

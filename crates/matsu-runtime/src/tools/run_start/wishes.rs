@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use matsu_core::job::Priority;
 use matsu_core::limits::CHECK_SECONDS;
 use matsu_core::ports::agent::CheckWith;
 use matsu_core::receipt::{Check, CheckCommand};
@@ -51,6 +52,17 @@ pub enum PriorityWord {
     High,
     Medium,
     Low,
+}
+
+impl PriorityWord {
+    /// The priority of work whose caller may leave it out.
+    pub fn or_medium(word: Option<Self>) -> Priority {
+        match word {
+            Some(Self::High) => Priority::High,
+            Some(Self::Medium) | None => Priority::Medium,
+            Some(Self::Low) => Priority::Low,
+        }
+    }
 }
 
 /// The check as a caller names it.

@@ -9,11 +9,11 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
-use matsu_core::change::Topic;
 use matsu_core::id::ChatId;
 use matsu_core::limits::{STREAM_PAUSE, STREAM_PING_EVERY};
 use matsu_core::principal::Principal;
 use matsu_core::wake::Subscription;
+use matsu_runtime::chats::Chats;
 use matsu_runtime::models::chat::LiveChats;
 use matsu_runtime::models::chat::live::Spoken;
 use schemars::JsonSchema;
@@ -118,7 +118,7 @@ async fn follow(
     let chats = live(&app)?.clone();
     // Both before the first look, so that nothing falls between.
     let changes = chats.follow(&caller.principal, &id).await.map_err(problem)?;
-    let elsewhere = app.runtime().hub().subscribe(&[Topic::chat(&id)]);
+    let elsewhere = Chats::of(app.runtime()).subscribe(&id);
     let hold = query.hold.then(|| Hold { chats: chats.clone(), id: id.clone() });
     let reader = Reader {
         app,

@@ -17,10 +17,9 @@ use matsu_core::research::fingerprint::fingerprint;
 
 use super::evidence_rows::{not_cancelled, number, to_json};
 use crate::sql::{Sql, Transition, Tx, internal, params};
-use crate::transitions::held;
 use crate::transitions::ledger::Ledger;
 use crate::transitions::tasks::spending::{held_job, settle_reservation};
-use crate::transitions::tasks::update_job::task_of;
+use crate::transitions::tasks::update_job::{CHECKPOINT, task_of};
 
 const UPSERT_PAGE: Sql = Sql::both(
     "INSERT INTO pages (id, url, owner, final_url, domain, origin, title, language, year, doi, authors_json, \
@@ -91,8 +90,6 @@ const TALLY: Sql = Sql::both(
      ON CONFLICT (job_id) DO UPDATE SET attempt = excluded.attempt, ended_as = excluded.ended_as, \
      tally_json = excluded.tally_json",
 );
-const CHECKPOINT: Sql =
-    Sql::both(concat!("UPDATE jobs SET checkpoint_json = $3, deaths = 0 WHERE id = $1 AND attempt = $2 AND ", held!()));
 
 impl Transition for RecordEvidence {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Recorded, StoreError> {
@@ -114,8 +111,11 @@ impl Transition for RecordEvidence {
         for page in &found.reused {
             by.reach(tx, page).await?;
         }
+        let mut has_new_origin = false;
         for claim in &found.claims {
-            recorded.claims += u32::from(by.claim(tx, claim, &stored).await?);
+            let written = by.claim(tx, claim, &stored).await?;
+            recorded.claims += u32::from(written.is_new);
+            has_new_origin |= written.has_new_origin;
         }
         recorded.edges = by.edges(tx, &found.edges).await?;
         if let Some(item) = &found.auth {
@@ -126,7 +126,8 @@ impl Transition for RecordEvidence {
             settle_reservation(tx, &self.lease, reservation, *spent).await?;
         }
         by.tally(tx, found).await?;
-        let new_rows = recorded.claims > 0 || recorded.edges > 0 || recorded.page_id.is_some();
+        // A known claim that is found in a second place is no new claim, but its list of origins has grown.
+        let new_rows = recorded.claims > 0 || has_new_origin || recorded.edges > 0 || recorded.page_id.is_some();
         if new_rows || !found.hits.is_empty() || !found.reused.is_empty() || found.tally.is_some() {
             ledger.change(&task_id, ChangeKind::Progress, |_| {});
         }
@@ -141,6 +142,13 @@ struct By<'a> {
     task_id: &'a TaskId,
     owner: &'a Principal,
     now: Timestamp,
+}
+
+/// What the write of one claim changed.
+#[derive(Default)]
+struct WrittenClaim {
+    is_new: bool,
+    has_new_origin: bool,
 }
 
 impl By<'_> {
@@ -208,13 +216,13 @@ impl By<'_> {
         Ok(())
     }
 
-    /// Whether the claim was new in the task. Its own fragment is its origin, which never scores.
+    /// Writes a claim and its origins. Its own fragment is its origin, which never scores.
     async fn claim(
         &self,
         tx: &mut Tx<'_>,
         claim: &NewClaim,
         stored: &HashMap<FragmentId, FragmentId>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<WrittenClaim, StoreError> {
         let fragment = stored.get(&claim.fragment_id).unwrap_or(&claim.fragment_id);
         let (hash, parts) = (fingerprint(&claim.text), to_json(&claim.parts)?);
         let row = params![
@@ -237,22 +245,22 @@ impl By<'_> {
         // The same statement in another place is one claim with two origins.
         let (id, is_new) = match known {
             Some(known) => (ClaimId::from_text(known.only_text()?), false),
-            None if tx.run(&INSERT_CLAIM, row).await? == 0 => return Ok(false),
+            None if tx.run(&INSERT_CLAIM, row).await? == 0 => return Ok(WrittenClaim::default()),
             None => (claim.id.clone(), true),
         };
-        self.origin(tx, &id, fragment).await?;
+        let mut has_new_origin = self.origin(tx, &id, fragment).await?;
         for other in &claim.also {
-            self.origin(tx, &id, stored.get(other).unwrap_or(other)).await?;
+            has_new_origin |= self.origin(tx, &id, stored.get(other).unwrap_or(other)).await?;
         }
-        Ok(is_new)
+        Ok(WrittenClaim { is_new, has_new_origin })
     }
 
-    /// Where a claim stands. Such an edge never scores.
-    async fn origin(&self, tx: &mut Tx<'_>, claim: &ClaimId, fragment: &FragmentId) -> Result<(), StoreError> {
+    /// Where a claim stands. Such an edge never scores. Returns whether it was new.
+    async fn origin(&self, tx: &mut Tx<'_>, claim: &ClaimId, fragment: &FragmentId) -> Result<bool, StoreError> {
         let (id, lease, origin) = (EdgeId::mint(self.now), self.lease, Relation::Origin.as_str());
         let what = params![&id, claim, fragment, origin, "1", None::<&str>, None::<&str>, 0_i64];
-        tx.run(&INSERT_EDGE, &[what, params![&lease.job_id, lease.attempt, self.now]].concat()).await?;
-        Ok(())
+        let rows = tx.run(&INSERT_EDGE, &[what, params![&lease.job_id, lease.attempt, self.now]].concat()).await?;
+        Ok(rows > 0)
     }
 
     async fn edges(&self, tx: &mut Tx<'_>, edges: &[NewEdge]) -> Result<u32, StoreError> {

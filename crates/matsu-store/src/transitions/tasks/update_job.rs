@@ -18,7 +18,7 @@ const PROGRESS: Sql = Sql::both(concat!(
      WHERE id = $1 AND attempt = $2 AND ",
     held!()
 ));
-const CHECKPOINT: Sql =
+pub const CHECKPOINT: Sql =
     Sql::both(concat!("UPDATE jobs SET checkpoint_json = $3, deaths = 0 WHERE id = $1 AND attempt = $2 AND ", held!()));
 const OUTPUT: Sql = Sql::both(concat!("UPDATE jobs SET output_json = $3 WHERE id = $1 AND attempt = $2 AND ", held!()));
 

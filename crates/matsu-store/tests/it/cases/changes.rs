@@ -126,7 +126,7 @@ fn everything_before(t: &TestStore) -> PruneRule {
 }
 
 pub async fn what_is_too_old_goes_a_few_at_a_time(t: TestStore) {
-    let system_job = (0..5).map(|_| t.new_job(JobKind::Cleanup)).collect();
+    let system_job = (0..5).map(|_| t.new_job(JobKind::Noop)).collect();
     let request = Enqueue { task_id: None, jobs: system_job, resume_for: None, now: t.now() };
     t.store.run(request).await.unwrap();
     let jobs = t.claim(5).await;

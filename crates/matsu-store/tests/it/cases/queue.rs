@@ -147,7 +147,7 @@ pub async fn an_owner_who_enqueues_resumes_his_own_pause(t: TestStore) {
 }
 
 pub async fn system_jobs_need_no_task(t: TestStore) {
-    let job = t.new_job(JobKind::Cleanup);
+    let job = t.new_job(JobKind::Noop);
     let request = Enqueue { task_id: None, jobs: vec![job.clone()], resume_for: None, now: t.now() };
     assert!(t.store.run(request).await.unwrap().task.is_none());
     let claimed = t.claim_one().await;

@@ -73,23 +73,25 @@ pub fn type_of(field: &Value) -> String {
     }
     let bounds = |least: &str, most: &str| match (&field[least], &field[most]) {
         (Value::Null, Value::Null) => String::new(),
-        (least, Value::Null) => format!(" from {least}"),
-        (Value::Null, most) => format!(" up to {most}"),
-        (least, most) => format!(" {least} to {most}"),
+        (least, Value::Null) => format!("at least {least}"),
+        (Value::Null, most) => format!("at most {most}"),
+        (least, most) => format!("{least} to {most}"),
+    };
+    let with = |name: &str, between: &str, bounds: &str, unit: &str| match bounds {
+        "" => name.to_owned(),
+        "at least 1" => format!("{name}{between}at least 1{}", unit.trim_end_matches('s')),
+        bounds => format!("{name}{between}{bounds}{unit}"),
     };
     match field["type"].as_str() {
-        Some("string") => match bounds("minLength", "maxLength").as_str() {
-            "" => "string".to_owned(),
-            bounds => format!("string,{bounds} characters"),
-        },
+        Some("string") => with("string", ", ", &bounds("minLength", "maxLength"), " characters"),
         Some("array") => {
-            let items = type_of(&field["items"]);
-            format!("list of {items}{}", bounds("minItems", "maxItems"))
+            let list = format!("list of {}", type_of(&field["items"]));
+            with(&list, ", ", &bounds("minItems", "maxItems"), " items")
         }
         Some("object") if field["additionalProperties"].is_object() => {
             format!("object of {}", type_of(&field["additionalProperties"]))
         }
-        Some(name) => format!("{name}{}", bounds("minimum", "maximum")),
+        Some(name) => with(name, " ", &bounds("minimum", "maximum"), ""),
         None => "any".to_owned(),
     }
 }

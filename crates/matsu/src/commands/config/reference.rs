@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::config::keys::{KEYS, Key, Kind};
+use crate::config::key::{Key, Kind};
+use crate::config::keys::KEYS;
 use crate::config::providers::FIELDS;
 use crate::paths::Paths;
 
@@ -46,7 +47,7 @@ pub fn print() {
     }
     say!("\n## Prices\n");
     say!(
-        "One section `[prices.\"NAME\"]` of the file for each model, or for each agent whose model is not known. They are used by"
+        "One section `[prices.\"NAME\"]` of the file for each model, or for each agent whose model is unknown. They are used by"
     );
     say!("`matsu usage` for runs whose program does not say what it cost.\n");
     say!("| field | meaning |");

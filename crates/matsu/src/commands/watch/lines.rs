@@ -21,7 +21,7 @@ pub async fn run(cx: &Context, folder: Option<String>) -> Result<ExitCode> {
         match stream(cx, &mut news, &mut cursor).await {
             Ok(()) => is_reported = false,
             Err(error) if !is_reported => {
-                eprintln!("matsu watch: {error:#}; it goes on as soon as a daemon answers");
+                eprintln!("matsu watch: {error:#}; it continues as soon as a daemon answers");
                 is_reported = true;
             }
             Err(_) => {}

@@ -125,7 +125,7 @@ impl Screen<'_> {
                 self.stream = Some(stream);
                 self.reload().await;
             }
-            Err(error) => self.board.message = Some(format!("{error:#}; it goes on as soon as a daemon answers")),
+            Err(error) => self.board.message = Some(format!("{error:#}; it continues as soon as a daemon answers")),
         }
     }
 
@@ -156,7 +156,7 @@ impl Screen<'_> {
     }
 
     fn lost(&mut self, error: &anyhow::Error) {
-        self.board.message = Some(format!("{error:#}; it goes on as soon as a daemon answers"));
+        self.board.message = Some(format!("{error:#}; it continues as soon as a daemon answers"));
         self.stream = None;
     }
 

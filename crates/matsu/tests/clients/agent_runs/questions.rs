@@ -34,7 +34,7 @@ fn a_question_parks_the_run_frees_its_place_and_its_answer_goes_on() {
     for (more, why) in [
         (json!({ "question_id": "q2", "option": "yes" }), "not open"),
         (json!({ "question_id": "q1", "option": "perhaps" }), "one of yes, no"),
-        (json!({ "question_id": "q1" }), "either option or text"),
+        (json!({ "question_id": "q1" }), "exactly one of option and text"),
         (json!({ "option": "yes" }), "question_id is required"),
     ] {
         let said = client.call("answer_question", &answer(&task, &job, more));

@@ -106,14 +106,14 @@ fn of_several_missed_times_the_newest_counts_and_the_others_stand_in_the_history
     assert!(note(&left_out[0]).contains("does not make up for missed times"), "{left_out:?}");
     for earlier in [&caught_up[1], &left_out[1]] {
         assert_eq!(earlier["state"], "missed", "{earlier}");
-        assert!(note(earlier).contains("only the newest counts"), "{earlier}");
+        assert!(note(earlier).contains("only the newest missed time until"), "{earlier}");
         assert!((89..=91).contains(&minutes_ago(earlier)), "{earlier}");
     }
     // The newest of these was less than a minute ago, which is in time.
     let minutes = history(&bench, "minutes");
     let is_earlier = |firing: &&Value| minutes_ago(firing) > 100;
     let earlier = minutes.iter().find(is_earlier).unwrap_or_else(|| panic!("{minutes:?}"));
-    assert!(earlier["state"] == "missed" && note(earlier).contains("only the newest counts"), "{minutes:?}");
+    assert!(earlier["state"] == "missed" && note(earlier).contains("only the newest missed time until"), "{minutes:?}");
     let newest = minutes.iter().rfind(|firing| !is_earlier(firing)).unwrap_or_else(|| panic!("{minutes:?}"));
     assert_eq!(newest["state"], "started", "{minutes:?}");
 }
@@ -133,7 +133,7 @@ fn what_cannot_be_scheduled_is_refused_with_what_is_expected() {
     refused(&["--at", "tomorrow", "run", "script", "true"], "2030-01-31");
     let past = ["--tz", "Europe/Berlin", "--at", "2020-01-31 07:00", "run", "script", "true"];
     refused(&past, "the time 2020-01-31T06:00:00Z has passed, it is ");
-    refused(&past, "name a time that is to come, such as ");
+    refused(&past, "give a future time, such as ");
     refused(&["0 7 * * *", "run", "script", "true", "--mode", "everything"], "mode");
 }
 

@@ -170,7 +170,7 @@ fn who_leaves_is_shown_how_to_come_back_and_the_work_goes_on() {
     let mut terminal = bench.terminal(&["run", "script", &script]);
     terminal.wait_for("begun", SOON);
     terminal.press(3);
-    terminal.wait_for("goes on. Come back: matsu status task_", SOON);
+    terminal.wait_for("continues. Follow it again: matsu status task_", SOON);
     assert_eq!(terminal.code(SOON), Some(5));
     let shown = terminal.shown();
     let at = shown.find("matsu status ").unwrap() + "matsu status ".len();

@@ -70,7 +70,7 @@ pub fn answers_what_is_asked(stage: &Stage) {
     for (wish, why) in [
         (json!({ "id": "q2", "option": "yes" }), "not open"),
         (json!({ "id": "q1", "option": "perhaps" }), "one of yes, no"),
-        (json!({ "id": "q1" }), "either option or text"),
+        (json!({ "id": "q1" }), "exactly one of option and text"),
     ] {
         let (status, problem) = answer(wish);
         assert!(status == 400 && text(&problem["detail"]).contains(why), "{status} {problem}");
