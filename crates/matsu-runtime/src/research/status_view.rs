@@ -211,8 +211,7 @@ impl ResearchView {
     fn engine_warnings(&self) -> Vec<String> {
         let tallies = self.list.rows.iter().filter_map(|row| row.tally.as_ref());
         let failures = tallies.flat_map(|tally| &tally.engines_failed).filter(|failed| failed.reason != NO_RESULTS);
-        let of_engines =
-            failures.map(|failure| format!("[warning] engine {} gave no answer: {}", failure.engine, failure.reason));
+        let of_engines = failures.map(|failure| format!("[warning] engine {}: {}", failure.engine, failure.reason));
         let mut seen: Vec<String> = Vec::new();
         for text in of_engines.chain(self.list.rows.iter().filter_map(without_engine)) {
             if seen.len() < ENGINE_WARNINGS_MAX && !seen.contains(&text) {

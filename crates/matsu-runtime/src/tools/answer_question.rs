@@ -17,10 +17,10 @@ pub struct Input {
     /// The task that asks.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// Id of the asking job, from question.job_id.
+    /// The asking job: question.job_id.
     #[schemars(length(min = 1, max = 100))]
     job_id: String,
-    /// Id of the question, from question.id.
+    /// The question: question.id.
     question_id: String,
     /// One of question.options.
     option: Option<String>,

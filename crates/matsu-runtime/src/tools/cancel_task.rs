@@ -19,7 +19,7 @@ pub struct Input {
     /// Any task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// graceful (default): running work may finish within 30 s; immediate: end it now.
+    /// graceful (default): work may finish within 30 s; immediate: end now.
     mode: Option<Mode>,
 }
 

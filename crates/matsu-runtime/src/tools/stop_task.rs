@@ -22,7 +22,7 @@ pub struct Input {
     task_id: String,
     /// Sets the final status (default completed).
     reason: Option<Reason>,
-    /// graceful (default): running work may finish within 30 s; immediate: end it now.
+    /// graceful (default): work may finish within 30 s; immediate: end now.
     mode: Option<Mode>,
     /// Delete: none (default); soft: its claims; orphans: also pages that no task uses.
     cleanup: Option<Cleanup>,

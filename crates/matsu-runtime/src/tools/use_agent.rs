@@ -34,7 +34,7 @@ pub struct Input {
     system_prompt: Option<String>,
     /// The agent's name of a model.
     model: Option<String>,
-    /// Reasoning effort in the agent's own term, such as high.
+    /// Reasoning effort in the agent's term, such as high.
     effort: Option<String>,
     /// Extra flags, if its definition allows them.
     #[schemars(length(max = 100))]
@@ -60,11 +60,11 @@ pub struct Input {
     /// Agents to try in order if this one is not available, out of quota or fails its check.
     #[schemars(length(max = 9))]
     fallback: Option<Vec<String>>,
-    /// Maximum tokens or dollars for the run and all it starts.
+    /// Maximum tokens or dollars, with all it starts.
     budget: Option<BudgetWish>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
-    /// Ids of tasks that must complete first; it gets their results and changes.
+    /// Tasks to complete first; it gets their results and changes.
     #[schemars(length(max = 20))]
     depends_on: Option<Vec<String>>,
     /// Start later: RFC 3339 time or span such as 2h.

@@ -46,7 +46,7 @@ pub struct Input {
     fallback: Option<Vec<String>>,
     /// Maximum tokens or dollars for all agents and all they start.
     budget: Option<BudgetWish>,
-    /// Ids of tasks that must complete first; it gets their results and changes.
+    /// Tasks to complete first; they get their results and changes.
     #[schemars(length(max = 20))]
     depends_on: Option<Vec<String>>,
     /// Start later: RFC 3339 time or span such as 2h.

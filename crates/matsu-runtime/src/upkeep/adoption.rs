@@ -168,7 +168,7 @@ async fn relocate(runtime: &Runtime, left: &LeftRun, job: &Job) -> Result<(), St
         Err(StoreError::LeaseLost(_)) => return Ok(()),
         Err(error) => return Err(error),
     }
-    tracing::warn!(job.id = %job.id, host = left.host, "a run begins again here: its host has not come back");
+    tracing::warn!(job.id = %job.id, host = left.host, "a run starts again here: its host did not reconnect");
     adopt(runtime, std::slice::from_ref(left)).await
 }
 
@@ -178,7 +178,7 @@ async fn lose(runtime: &Runtime, left: &LeftRun, job: &Job) -> Result<(), StoreE
         format!(". To go on from there, on that host: {}. To begin anew: matsu retry {task}", go_on_command(task))
     });
     let message = format!(
-        "host {} has not come back within {seconds} s. What the run had printed is kept. If the host comes back, it ends \
+        "host {} did not reconnect within {seconds} s. What the run had printed is kept. If the host comes back, it ends \
          the run and keeps its changes there as a branch (matsu branches){}",
         left.host,
         next.unwrap_or_default()
@@ -188,7 +188,7 @@ async fn lose(runtime: &Runtime, left: &LeftRun, job: &Job) -> Result<(), StoreE
         .run(LoseRun { run: left.lease.clone(), message: message.clone(), now: runtime.clock().now() })
         .await?
     {
-        tracing::warn!(job.id = %left.lease.job_id, host = left.host, "a run is given up: its host has not come back");
+        tracing::warn!(job.id = %left.lease.job_id, host = left.host, "a run has failed: its host did not reconnect");
     }
     Ok(())
 }

@@ -245,7 +245,7 @@ async fn rollback(State(app): State<App>, caller: Caller, Json(body): Json<Value
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GcBody {
-    /// Only say what would go.
+    /// Only list what would be removed.
     #[serde(default)]
     dry_run: bool,
 }

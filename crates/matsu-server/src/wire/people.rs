@@ -214,7 +214,7 @@ pub struct NotificationBody {
     pub expires_at: String,
     pub delivered_at: Option<String>,
     pub acknowledged_at: Option<String>,
-    /// What it ordered no longer holds.
+    /// What it ordered was withdrawn.
     pub voided_at: Option<String>,
 }
 

@@ -22,7 +22,7 @@ pub async fn run(cx: &Context, args: Gc) -> Result<ExitCode> {
     if cx.json {
         print_json(&cleared);
     } else {
-        let verb = if args.dry_run { "would go" } else { "removed" };
+        let verb = if args.dry_run { "would be removed" } else { "removed" };
         say!("{} pages, {} fragments, {} edges {verb}", cleared["pages"], cleared["fragments"], cleared["edges"]);
         for url in cleared["listed"]["pages"].as_array().into_iter().flatten() {
             tell!("  {}", url.as_str().unwrap_or_default());

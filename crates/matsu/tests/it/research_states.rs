@@ -180,7 +180,7 @@ fn a_part_of_an_engine_that_did_not_respond_is_named_and_an_empty_answer_is_no_f
     let ran = home.run(&ask).good();
     assert!(ran.out.contains("searxng: othersearch did not respond: timeout"), "{ran:?}");
     let seen = home.run_json(&ask);
-    assert!(seen["status"]["warnings"].to_string().contains("othersearch: timeout"), "{seen}");
+    assert!(seen["status"]["warnings"].to_string().contains("othersearch did not respond: timeout"), "{seen}");
     site.set_mood("searxng", Mood::Empty);
     let ran = home.run(&ask).good();
     assert!(ran.out.contains("searxng: no results"), "{ran:?}");

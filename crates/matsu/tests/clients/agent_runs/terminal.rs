@@ -207,7 +207,7 @@ fn who_follows_a_run_is_shown_how_to_come_back_when_a_person_ends_the_daemon() {
     let mut terminal = bench.terminal(&["run", "script", &script]);
     terminal.wait_for("begun", SOON);
     assert_eq!(bench.run(&["shutdown"]).code, 0);
-    terminal.wait_for("is kept. Come back: matsu status task_", SOON);
+    terminal.wait_for("is kept. Follow it again: matsu status task_", SOON);
     assert_eq!(terminal.code(SOON), Some(5));
     std::fs::write(may_end, "").unwrap();
 }

@@ -148,7 +148,7 @@ fn without_both_no_run_is_started_and_the_setting_is_named() {
             assert!(text.contains(words), "{words}: {text}");
         }
     }
-    assert!(agents.contains("no run is started"), "{agents}");
+    assert!(agents.contains("runs are disabled here"), "{agents}");
     let open = Machine::without(&["namespaces", "landlock"], "[agents]\nconfine = \"open\"\n");
     let runs = assert_level(&open, "open", &["anything that the user who runs Matsu can do"]);
     assert_eq!(runs["state"], "note", "{runs}");
