@@ -65,7 +65,7 @@ for (const [size, options] of [['a desktop', {}], ['a telephone', PHONE]]) {
     const form = page.getByRole('form', { name: 'Add a webhook' });
     await form.getByRole('textbox', { name: 'Name' }).fill('triage');
     await form.getByRole('combobox', { name: 'Agent', exact: true }).selectOption('scribe');
-    await form.getByRole('textbox', { name: 'What the agent shall do' }).fill('Judge {{issue.title}}');
+    await form.getByRole('textbox', { name: 'Instructions for the agent' }).fill('Judge {{issue.title}}');
     await form.getByRole('button', { name: 'Add' }).click();
     const shown = page.getByRole('status').filter({ hasText: 'shown this once' });
     const secret = await shown.locator('code').innerText();

@@ -19,7 +19,7 @@ test('a person and an agent talk on the page, without a reload, and a reload los
   const agent = await new Agent(home, 'worker-01').register();
   const { context, page } = await signedIn(home, browser);
   await page.evaluate(() => (window.untouched = true));
-  await page.getByRole('link', { name: 'Chat' }).click();
+  await page.locator('nav').getByRole('link', { name: 'Chat' }).click();
   await page.getByRole('combobox', { name: 'With an agent' }).selectOption('worker-01');
   await page.getByRole('button', { name: 'Begin' }).first().click();
   const field = page.getByRole('textbox', { name: 'Message' });

@@ -28,7 +28,7 @@ after(async () => {
 });
 
 async function begin(page, ...models) {
-  await page.getByRole('link', { name: 'Chat' }).click();
+  await page.locator('nav').getByRole('link', { name: 'Chat' }).click();
   const fresh = page.getByRole('button', { name: 'New' });
   if (!(await page.getByRole('group', { name: 'With models' }).isVisible())) await fresh.click();
   for (const model of models) await page.getByRole('checkbox', { name: model }).check();

@@ -25,7 +25,7 @@ after(async () => {
 });
 
 async function ask(page, question, searches) {
-  await page.getByRole('link', { name: 'Research' }).click();
+  await page.locator('nav').getByRole('link', { name: 'Research' }).click();
   await page.getByRole('textbox', { name: 'Question', exact: true }).fill(question);
   await page.getByRole('textbox', { name: /Searches/ }).fill(searches.join('\n'));
   await page.getByRole('button', { name: 'Start' }).click();
@@ -106,7 +106,7 @@ test('a question of two thousand characters is asked of a folder and an engine t
   const folder = join(home.folder, 'named');
   mkdirSync(folder);
   writeFileSync(join(folder, 'a.md'), '# Notes\n\nThe pump of the named folder is heard at forty decibels.\n');
-  await page.getByRole('link', { name: 'Research' }).click();
+  await page.locator('nav').getByRole('link', { name: 'Research' }).click();
   const question = `How loud is the pump of the named folder? ${'I would like to know. '.repeat(85)}`.trim();
   await page.getByRole('textbox', { name: 'Question', exact: true }).fill(question);
   await page.getByText('Where to search').click();

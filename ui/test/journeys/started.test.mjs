@@ -21,7 +21,7 @@ test('an agent that Matsu starts answers in a chat', async () => {
   await home.call('POST', '/api/v1/agents', { id: 'writer', name: 'writer', definition: 'scribe' });
   const { context, page } = await signedIn(home, browser);
   await page.evaluate(() => (window.untouched = true));
-  await page.getByRole('link', { name: 'Chat' }).click();
+  await page.locator('nav').getByRole('link', { name: 'Chat' }).click();
   await page.getByRole('combobox', { name: 'With an agent' }).selectOption('writer');
   await page.getByRole('button', { name: 'Begin' }).first().click();
   const field = page.getByRole('textbox', { name: 'Message' });

@@ -54,13 +54,12 @@ impl Search<'_> {
             if same.is_none() && claims.len() >= claims_max {
                 continue;
             }
+            let page = next.read[*document].clone();
+            next.note_domain(&page.domain, page.is_primary);
             match same {
                 Some(at) if claims[at].fragment_id == fragment.id || claims[at].also.contains(&fragment.id) => {}
                 Some(at) => claims[at].also.push(fragment.id.clone()),
                 None => {
-                    // A copy is no further source.
-                    let page = next.read[*document].clone();
-                    next.note_domain(&page.domain, page.is_primary);
                     claims.push(self.claim(fragment, draft));
                     statements.push(statement);
                 }

@@ -189,7 +189,7 @@ fn the_store_that_was_chosen_here_is_the_one_of_the_client() {
 fn hooks_for_every_client_that_was_found() {
     let home = home().with_variable("PATH", "/usr/bin:/bin");
     let done = home.run(&["connect", "--yes", "--hooks"]).good();
-    assert!(done.out.contains("no hooks: Matsu knows none for Cursor"), "{}", done.out);
+    assert!(done.out.contains("no hooks are available for Cursor"), "{}", done.out);
     for name in [".claude/settings.json", ".codex/hooks.json", ".gemini/settings.json"] {
         assert!(read(&home.path(name)).contains(" hook prompt"), "{name}");
     }
