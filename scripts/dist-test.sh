@@ -244,8 +244,8 @@ row_installer() {
   ok "on a terminal the installer offers setup, and setup asks there"
 }
 
-# as_nobody COMMAND…: as a user who may install nothing.
-as_nobody() {
+# without_rights COMMAND…: as a user who may install nothing.
+without_rights() {
   if [ "$(id -u)" = 0 ]; then setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; else "$@"; fi
 }
 
@@ -258,12 +258,12 @@ row_bare() {
   printf '#!/bin/sh\n' | tee "$few/cargo" >"$few/cc"
   chmod 755 "$bare" "$few"/c*
   refused 'Node.js is missing: install it (Debian: nodejs npm), then run this again' \
-    as_nobody env -i PATH="$few" "$BASH" -s ui <scripts/setup.sh
+    without_rights env -i PATH="$few" "$BASH" -s ui <scripts/setup.sh
   rm "$few/cc"
   refused 'a C compiler is missing: install it (Debian: gcc libc6-dev), then run this again' \
-    as_nobody env -i PATH="$few" "$BASH" -s <scripts/setup.sh
+    without_rights env -i PATH="$few" "$BASH" -s <scripts/setup.sh
   rm "$few/cargo"
-  refused 'cargo is missing: install Rust with rustup, then run this again' as_nobody env -i PATH="$few" "$BASH" -s <scripts/setup.sh
+  refused 'cargo is missing: install Rust with rustup, then run this again' without_rights env -i PATH="$few" "$BASH" -s <scripts/setup.sh
   ok "without Node.js, a C compiler or Rust, setup.sh says what to install"
 
   serve_files "$dist"

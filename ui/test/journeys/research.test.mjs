@@ -105,7 +105,7 @@ test('a question of two thousand characters is asked of a folder and an engine t
   const { context, page } = await signedIn(home, browser);
   const folder = join(home.folder, 'named');
   mkdirSync(folder);
-  writeFileSync(join(folder, 'a.md'), '# Notes\n\nThe pump of the named folder is heard at forty decibels.\n');
+  writeFileSync(join(folder, 'a.md'), '# Notes\n\nThe pump of the named folder reaches forty decibels.\n');
   await page.locator('nav').getByRole('link', { name: 'Research' }).click();
   const question = `How loud is the pump of the named folder? ${'I would like to know. '.repeat(85)}`.trim();
   await page.getByRole('textbox', { name: 'Question', exact: true }).fill(question);
@@ -115,7 +115,7 @@ test('a question of two thousand characters is asked of a folder and an engine t
   assert.deepEqual(await axeBoth(page), {});
   await page.getByRole('button', { name: 'Start' }).click();
   const report = page.getByRole('article', { name: 'Report' });
-  await report.getByText('heard at forty decibels').first().waitFor({ timeout: 60_000 });
+  await report.getByText('reaches forty decibels').first().waitFor({ timeout: 60_000 });
   assert.doesNotMatch(await report.innerText(), /127\.0\.0\.1/, 'only the folder that was named was searched');
   assert.deepEqual(page.complaints, []);
   await context.close();
