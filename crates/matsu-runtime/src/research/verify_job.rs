@@ -271,3 +271,32 @@ async fn ask(
 fn no_judgement(error: &ModelError) -> Halt {
     Halt::Failed { code: ErrorCode::PipelineError, why: error.to_string(), retry: Retry::IfAllowed }
 }
+
+#[cfg(test)]
+mod tests {
+    use matsu_core::clock::Timestamp;
+    use matsu_core::id::{FragmentId, PageId};
+
+    use super::*;
+
+    #[test]
+    fn passages_that_repeat_each_other_are_one_witness() {
+        let now = Timestamp::from_millis(1);
+        let passage = |domain: &str, text: &str| PassageRow {
+            fragment_id: FragmentId::mint(now),
+            page_id: PageId::mint(now),
+            domain: domain.to_owned(),
+            text: text.to_owned(),
+            sketch: 0,
+        };
+        let copied = "In a trial of 400 homes, heat pumps paid for themselves within nine years.";
+        let passages = vec![
+            passage("a.test", &format!("{copied} The trial ran for two winters.")),
+            passage("b.test", &format!("A site wrote this. {copied}")),
+            passage("c.test", "The payback of heat pumps was measured as eight years and nine months in Denmark."),
+        ];
+        let left = without_repeats("Heat pumps pay off within nine years.", passages);
+        let domains: Vec<&str> = left.iter().map(|passage| passage.domain.as_str()).collect();
+        assert_eq!(domains, ["a.test", "c.test"]);
+    }
+}

@@ -93,3 +93,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_passage_that_begins_with_code_shows_that_it_does() {
+    let prose = (0..8).map(sentence).collect::<Vec<_>>().join(" ");
+    let code = "    fastify.register(plugin, { limit: 1. Then: 2 })";
+    let text = format!("{prose}\n{code}\n{}", (20..28).map(sentence).collect::<Vec<_>>().join(" "));
+    let found = passages(&document(text, Vec::new()));
+    let with_code = found.iter().find(|passage| passage.text.contains("fastify")).expect("a passage with the code");
+    assert!(with_code.text.lines().any(|line| line == code), "{}", with_code.text);
+    assert!(with_code.text.starts_with(CODE_MARK), "{}", with_code.text);
+}
