@@ -12,7 +12,6 @@ mod open_answer;
 mod open_chats;
 mod own_tools;
 pub mod roster;
-pub mod shown;
 mod sources;
 mod standing;
 
@@ -20,6 +19,7 @@ pub use answering::{Answered, EventSink};
 pub use live::{ChatTools, LiveChats, LiveSettings};
 pub use mentions::{Addressed, UnknownMention};
 pub use of_run::{WeakChats, is_own_chat};
+pub use open_answer::OpenAnswers;
 pub use open_chats::{ChatError, OpenChat, OpenChats, Posted};
 pub use own_tools::{OwnTools, Workforce};
 pub use roster::Roster;
