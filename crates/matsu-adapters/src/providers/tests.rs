@@ -157,7 +157,7 @@ async fn what_a_vendor_sealed_goes_back_byte_for_byte() {
             }
         }
         let now = Timestamp::from_millis(1);
-        let answered = Item::ToolResult { id, name: "look".into(), content: "seen".into(), is_error: false };
+        let answered = Item::result(id, "look", "seen", false);
         let said = Entry::assistant("m", first.items, now).made_by(provider.maker());
         let history = [hello(), vec![said, Entry::tool(vec![answered], now)]].concat();
         assert_eq!(turn(&*provider, history).await.unwrap().0, "fine", "{wire}");

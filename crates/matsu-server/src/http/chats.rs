@@ -179,6 +179,10 @@ struct MessageWish {
     reply_to: Option<String>,
     /// In a chat with models: who is to answer, whatever the content begins with. Absent: whom it mentions.
     to: Option<Vec<String>>,
+    /// To models: at most 8 images as Base64 (PNG, JPEG, GIF, WebP), together at most 2.75 MB.
+    #[serde(default)]
+    #[schemars(length(max = 8))]
+    images: Vec<String>,
 }
 
 /// Those after a number, or the last ones before another.
@@ -204,8 +208,12 @@ async fn write_message(
     let Chat { id: chat, models_json, .. } = known(&app, &caller, id).await?;
     let reply_to = wish.reply_to.map(MessageId::from_text);
     if models_json.is_some() {
-        let said = model_chats::write(&app, &caller.principal, &chat, &wish.content, wish.to.as_deref()).await?;
+        let line = model_chats::line(&wish.content, &wish.images)?;
+        let said = model_chats::write(&app, &caller.principal, &chat, line, wish.to.as_deref()).await?;
         return Ok((StatusCode::CREATED, Json(said)));
+    }
+    if !wish.images.is_empty() {
+        return Err(Problem::invalid("an agent takes no images with a message; save them as files that it can read"));
     }
     let message = Chats::of(app.runtime()).post_as_person(&caller.principal, &chat, wish.content, reply_to).await?;
     Ok((StatusCode::CREATED, Json(MessageBody::from(&message))))

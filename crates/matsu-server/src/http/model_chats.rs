@@ -14,8 +14,8 @@ use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
 use matsu_runtime::chats::Chats;
 use matsu_runtime::models::chat::live::Approval;
-use matsu_runtime::models::chat::shown::{ShownMessage, ShownState, ShownTool};
-use matsu_runtime::models::chat::{ChatError, LiveChats, export};
+use matsu_runtime::models::chat::shown::{ShownImage, ShownMessage, ShownState, ShownTool};
+use matsu_runtime::models::chat::{ChatError, Line, LiveChats, export};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
 use crate::resource::{Resource, operation};
-use crate::wire::people::{MessageBody, ToolUseBody};
+use crate::wire::people::{ImageBody, MessageBody, ToolUseBody};
 use crate::wire::time;
 
 pub fn routes() -> Resource {
@@ -33,10 +33,12 @@ pub fn routes() -> Resource {
     let describe =
         operation("describe_chat", "Names a chat with models, or sets its system prompt.").body::<DescribeWish>();
     let file = operation("export_chat", "A chat with models as a file: JSON, or Markdown.").query::<ExportQuery>();
+    let images = operation("list_images", "The images of a message, or of a tool's result, by its id.");
     Resource::default()
         .get("/models", operation("list_models", "The models that a chat can have.").answers::<ModelsBody>(), list)
         .post("/chats/{id}/approvals", approve.answers::<ApprovedBody>(), answer_call)
         .patch("/chats/{id}", describe.answers::<TranscriptBody>(), describe_chat)
+        .get("/chats/{id}/images/{of}", images.answers::<ImagesBody>(), list_images)
         .get("/chats/{id}/export", file.answers::<AnyObject>(), export_chat)
         .merge(stream::routes())
 }
@@ -99,15 +101,20 @@ pub async fn messages(app: &App, owner: &Principal, id: &ChatId) -> Result<Vec<M
     Ok(view.messages.iter().map(|message| body(id, message)).collect())
 }
 
+/// What a person says, with the images that are attached.
+pub fn line(text: &str, images: &[String]) -> Result<Line, Problem> {
+    Line::from(text).with_images(images.iter().map(String::as_str)).map_err(problem)
+}
+
 /// Posts a message; the models it is addressed to answer in the background.
 pub async fn write(
     app: &App,
     owner: &Principal,
     id: &ChatId,
-    text: &str,
+    line: Line,
     to: Option<&[String]>,
 ) -> Result<MessageBody, Problem> {
-    let posted = live(app)?.post(owner, id, text, to).await.map_err(problem)?;
+    let posted = live(app)?.post(owner, id, line, to).await.map_err(problem)?;
     let view = live(app)?.view(owner, id, posted.seq - 1).await.map_err(problem)?;
     let said = view.messages.iter().find(|message| message.seq == posted.seq);
     said.map(|said| body(id, said))
@@ -144,6 +151,7 @@ fn body(id: &ChatId, message: &ShownMessage) -> MessageBody {
             ShownState::Stopped => "stopped",
             ShownState::Failed => "failed",
         }),
+        images: message.images.iter().map(image_body).collect(),
         tools: message.tools.iter().map(|tool| tool_body(tool, is_running)).collect(),
     }
 }
@@ -162,7 +170,34 @@ fn tool_body(tool: &ShownTool, is_running: bool) -> ToolUseBody {
         },
         result: tool.result.clone(),
         is_error: tool.is_error,
+        images: tool.images.iter().map(image_body).collect(),
     }
+}
+
+fn image_body(image: &ShownImage) -> ImageBody {
+    ImageBody { media_type: image.media_type.clone(), bytes: image.bytes }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ImagesBody {
+    items: Vec<ImageDataBody>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ImageDataBody {
+    media_type: String,
+    /// Base64.
+    data: String,
+}
+
+async fn list_images(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, of)): Path<(String, String)>,
+) -> Result<Json<ImagesBody>, Problem> {
+    let images = live(&app)?.images(&caller.principal, &ChatId::from_text(id), &of).await.map_err(problem)?;
+    let items = images.into_iter().map(|image| ImageDataBody { media_type: image.media_type, data: image.data });
+    Ok(Json(ImagesBody { items: items.collect() }))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -128,6 +128,9 @@ pub struct MessageBody {
     /// In chats with models: completed, or running while more is to come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
+    /// Images of the message; `GET /chats/{id}/images/{of}` has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageBody>,
     /// The tools that a model used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolUseBody>,
@@ -143,6 +146,16 @@ pub struct ToolUseBody {
     pub arguments: serde_json::Value,
     pub result: Option<String>,
     pub is_error: bool,
+    /// Images of the result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageBody>,
+}
+
+/// An image, without its data.
+#[derive(Serialize, JsonSchema)]
+pub struct ImageBody {
+    pub media_type: String,
+    pub bytes: usize,
 }
 
 impl From<&Message> for MessageBody {
@@ -158,6 +171,7 @@ impl From<&Message> for MessageBody {
             created_at: time(message.created_at),
             model: None,
             state: None,
+            images: Vec::new(),
             tools: Vec::new(),
         }
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::history::Maker;
+use matsu_core::history::{Entry, Maker};
 use matsu_core::id::{ChatId, RunId};
 use matsu_core::limits::CHAT_LINE_CHARS_MAX;
 use matsu_core::ports::store::StoreError;
@@ -31,6 +31,7 @@ pub use chat::Spoken;
 use taken::Taken;
 pub use view::View;
 
+use super::line::Line;
 use super::open_answer::OpenAnswer;
 use super::open_chats::{ChatError, OpenChat, OpenChats, Posted};
 use super::roster::Roster;
@@ -153,10 +154,10 @@ impl LiveChats {
         &self,
         owner: &Principal,
         id: &ChatId,
-        text: &str,
+        line: Line,
         to: Option<&[String]>,
     ) -> Result<Posted, ChatError> {
-        if text.chars().count() > CHAT_LINE_CHARS_MAX {
+        if line.text.chars().count() > CHAT_LINE_CHARS_MAX {
             let message = format!("a line has at most {CHAT_LINE_CHARS_MAX} characters");
             return Err(StoreError::Refused { code: ErrorCode::InvalidParams, message }.into());
         }
@@ -169,8 +170,8 @@ impl LiveChats {
         // No model answers now, so what was left unfinished can be taken in.
         let open_chat = self.open_chats().enter(owner, id).await?;
         let posted = match to {
-            Some(names) => open_chat.post_to(text, names).await?,
-            None => open_chat.post(text).await?,
+            Some(names) => open_chat.post_to(&line, names).await?,
+            None => open_chat.post(line).await?,
         };
         let open_answers = posted.speakers.iter().filter_map(|name| open_chat.roster.get(name));
         let open_answers: Vec<OpenAnswer> =
@@ -254,6 +255,11 @@ impl LiveChats {
     pub async fn follow(&self, owner: &Principal, id: &ChatId) -> Result<watch::Receiver<u64>, ChatError> {
         self.open_chats().look_into(owner, id).await?;
         Ok(self.with(id, |chat| chat.version.subscribe()))
+    }
+
+    /// What has arrived of the answers under way.
+    pub(super) fn under_way(&self, id: &ChatId) -> Vec<Entry> {
+        self.with(id, |chat| chat.open_answers.iter().flat_map(|open| open.entries().iter().cloned()).collect())
     }
 
     /// Stops the answer that is under way and keeps what came; false if there was none.

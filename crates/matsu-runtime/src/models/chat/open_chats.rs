@@ -15,6 +15,7 @@ use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, NewTranscript, Transcript, check_name};
 
 use super::answering::{Answered, Answering, EventSink};
+use super::line::Line;
 use super::mentions::{self, Addressed, UnknownMention};
 use super::roster::Roster;
 use crate::models::agentic_loop::LoopOptions;
@@ -35,6 +36,8 @@ pub enum ChatError {
     Name(#[from] matsu_core::transcript::BadName),
     #[error("say something")]
     Blank,
+    #[error("{0}")]
+    Image(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -45,7 +48,7 @@ impl ChatError {
         match self {
             Self::Store(error) => error.code(),
             Self::Unasked(_) => ErrorCode::ResourceNotFound,
-            Self::Unknown(_) | Self::NoModel(_) | Self::NoModels | Self::Name(_) | Self::Blank => {
+            Self::Unknown(_) | Self::NoModel(_) | Self::NoModels | Self::Name(_) | Self::Blank | Self::Image(_) => {
                 ErrorCode::InvalidParams
             }
         }
@@ -146,7 +149,9 @@ impl OpenChat {
     ///
     /// # Errors
     /// An unknown mention, an empty text, the store.
-    pub async fn post(&self, text: &str) -> Result<Posted, ChatError> {
+    pub async fn post(&self, line: impl Into<Line>) -> Result<Posted, ChatError> {
+        let line = line.into();
+        let text = line.text.as_str();
         if text.trim().is_empty() {
             return Err(ChatError::Blank);
         }
@@ -154,7 +159,7 @@ impl OpenChat {
             Addressed::Models(names) => names,
             Addressed::Note => Vec::new(),
         };
-        let seq = self.append(vec![Entry::user(text, self.open_chats.clock.now())], None).await?;
+        let seq = self.append(vec![line.entry(self.open_chats.clock.now())], None).await?;
         Ok(Posted { seq, speakers })
     }
 
@@ -162,8 +167,8 @@ impl OpenChat {
     ///
     /// # Errors
     /// An unknown name, an empty line, the store.
-    pub async fn post_to(&self, text: &str, names: &[String]) -> Result<Posted, ChatError> {
-        if text.trim().is_empty() {
+    pub async fn post_to(&self, line: &Line, names: &[String]) -> Result<Posted, ChatError> {
+        if line.text.trim().is_empty() {
             return Err(ChatError::Blank);
         }
         if let Some(unknown) = names.iter().find(|name| self.roster.get(name).is_none()) {
@@ -171,7 +176,7 @@ impl OpenChat {
         }
         let speakers = self.roster.names().into_iter().filter(|known| names.iter().any(|name| name == known));
         let speakers: Vec<String> = speakers.map(str::to_owned).collect();
-        let seq = self.append(vec![Entry::user(text, self.open_chats.clock.now())], None).await?;
+        let seq = self.append(vec![line.entry(self.open_chats.clock.now())], None).await?;
         Ok(Posted { seq, speakers })
     }
 
