@@ -5,8 +5,25 @@ use super::config::ProviderConfig;
 
 /// Families that see, wherever they run.
 const SEEING: &[&str] = &[
-    "claude", "gemini", "gemma3", "gemma-3", "gpt-4o", "gpt-4.1", "gpt-4-turbo", "gpt-5", "gpt-6", "llama4", "llama-4",
-    "llava", "minicpm-v", "moondream", "omni", "pixtral", "vision", "-vl", "vl:",
+    "claude",
+    "gemini",
+    "gemma3",
+    "gemma-3",
+    "gpt-4o",
+    "gpt-4.1",
+    "gpt-4-turbo",
+    "gpt-5",
+    "gpt-6",
+    "llama4",
+    "llama-4",
+    "llava",
+    "minicpm-v",
+    "moondream",
+    "omni",
+    "pixtral",
+    "vision",
+    "-vl",
+    "vl:",
 ];
 
 /// Models of the vendors' own that do not, though the others of the vendor do.
@@ -30,11 +47,15 @@ mod tests {
             let base_url = (!own).then(|| "http://127.0.0.1:8000/v1".to_owned());
             ProviderConfig { base_url, ..ProviderConfig::new("m", wire, model) }.takes_images()
         };
-        for (wire, model) in [("anthropic", "claude-x"), ("gemini", "gemini-3-pro"), ("openai", "o3"), ("openai_chat", "gpt-4o")] {
+        for (wire, model) in
+            [("anthropic", "claude-x"), ("gemini", "gemini-3-pro"), ("openai", "o3"), ("openai_chat", "gpt-4o")]
+        {
             assert!(at(wire, model, true), "{wire} {model}");
         }
         assert!(at("openai_chat", "Qwen/Qwen2.5-VL-7B", false) && at("ollama", "llava:13b", true));
-        for (wire, model, own) in [("openai_chat", "qwen3-max", false), ("ollama", "qwen3", true), ("openai", "o3-mini", true)] {
+        for (wire, model, own) in
+            [("openai_chat", "qwen3-max", false), ("ollama", "qwen3", true), ("openai", "o3-mini", true)]
+        {
             assert!(!at(wire, model, own), "{wire} {model}");
         }
         let told = ProviderConfig { images: Some(true), ..ProviderConfig::new("m", "ollama", "new") };

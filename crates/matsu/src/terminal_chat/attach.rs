@@ -17,7 +17,11 @@ pub fn read(path: &Path) -> Result<String> {
     let most = u64::try_from(IMAGES_BYTES_MAX + 1).unwrap_or(u64::MAX);
     file.take(most).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
     if bytes.len() > IMAGES_BYTES_MAX {
-        bail!("{} has more than {} kB, which is the most that is sent; make it smaller", path.display(), IMAGES_BYTES_MAX / 1_000);
+        bail!(
+            "{} has more than {} kB, which is the most that is sent; make it smaller",
+            path.display(),
+            IMAGES_BYTES_MAX / 1_000
+        );
     }
     match Image::read(&base64(&bytes)) {
         Ok(image) => Ok(image.data),

@@ -4,7 +4,9 @@ use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPa
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::{attributed, instructions, is_own, legal_name, object_arguments, push_merged, put, shown_by, spoken, user_text};
+use super::{
+    attributed, instructions, is_own, legal_name, object_arguments, push_merged, put, shown_by, spoken, user_text,
+};
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::gemini::GeminiDecoder;
 use crate::providers::schema;

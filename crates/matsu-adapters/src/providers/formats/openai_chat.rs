@@ -5,7 +5,8 @@ use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::{
-    attributed, data_url, instructions, is_own, legal_name, object_arguments, plain_result, put, shown_by, spoken, user_text,
+    attributed, data_url, instructions, is_own, legal_name, object_arguments, plain_result, put, shown_by, spoken,
+    user_text,
 };
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::openai_chat::OpenAiChatDecoder;
@@ -117,9 +118,8 @@ fn image(image: &Image) -> Value {
 /// The images of results, in a message after them: a result itself holds text only in this format.
 fn shown(step: &Step<'_>) -> Option<Value> {
     let calls = step.calls().filter(|call| !call.images.is_empty());
-    let parts: Vec<Value> = calls
-        .flat_map(|call| [text(&shown_by(call))].into_iter().chain(call.images.iter().map(image)))
-        .collect();
+    let parts: Vec<Value> =
+        calls.flat_map(|call| [text(&shown_by(call))].into_iter().chain(call.images.iter().map(image))).collect();
     (!parts.is_empty()).then(|| json!({ "role": "user", "content": parts }))
 }
 

@@ -43,8 +43,7 @@ fn lawful_transcripts_pass() {
 
 #[test]
 fn each_rule_is_named_with_its_place() {
-    let other_name =
-        Item::result("a", "other", "", false);
+    let other_name = Item::result("a", "other", "", false);
     let twice = Entry::user("u", NOW);
     let unnamed = Entry { model: None, ..assistant(vec![]) };
     let numbers = Item::ToolCall { id: "a".into(), name: "n".into(), arguments: json!([1]), signature: None };
