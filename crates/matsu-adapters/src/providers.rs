@@ -11,6 +11,7 @@ mod refusal;
 mod schema;
 pub mod scripted;
 mod secret;
+mod sight;
 mod sse;
 #[cfg(test)]
 mod tests;

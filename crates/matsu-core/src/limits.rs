@@ -189,6 +189,10 @@ limits! {
     TOOL_OUTPUT_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes kept of one long tool output";
     DRAFT_EVERY: Duration = Duration::from_secs(2), "an answer under way is saved at most this often";
     CHAT_LINE_CHARS_MAX: usize = 200_000, "characters of one line to models";
+    IMAGES_BYTES_MAX: usize = 2_750_000, "bytes of the images of one line to models, or of one answer of a tool, together";
+    IMAGES_MAX: usize = 8, "images of one line to models, or of one answer of a tool";
+    IMAGES_SENT_BYTES_MAX: usize = 12_000_000, "bytes of images in one request to a model; older images are replaced by words";
+    IMAGES_SENT_MAX: usize = 20, "images in one request to a model";
     CHAT_IDLE_MAX: Duration = Duration::from_secs(15 * 60), "MCP servers of an unused chat are closed after this long";
     MODEL_RETRIES_MAX: u32 = 3, "times a request to a model is repeated before its answer has begun";
     MODEL_RETRY_FIRST: Duration = Duration::from_millis(500), "pause before a model is asked again; doubles";

@@ -8,6 +8,7 @@ macro_rules! show {
 }
 
 pub mod approval;
+pub mod attach;
 mod clipboard;
 mod commands;
 mod input;

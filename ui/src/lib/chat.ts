@@ -2,10 +2,12 @@
 import { webAddress } from './text';
 
 export interface Chat { chat_id: string; title?: string | null; agent_id: string | null; models: string[] | null; state: string; agent_state: string | null; awaiting_reply: boolean; question?: { id: string; text: string }; project_id: string; last_seq: number }
-export interface ToolUse { id?: string; name: string; state?: string; arguments?: unknown; result?: unknown; is_error?: boolean; ms?: number }
+/** An image, without its data. */
+export interface ImageNote { media_type: string; bytes: number }
+export interface ToolUse { id?: string; name: string; state?: string; arguments?: unknown; result?: unknown; is_error?: boolean; ms?: number; images?: ImageNote[] }
 export interface Message {
   id: string; seq: number; sender?: string; sender_id?: string; role?: string; content: string; created_at?: string; model?: string | null; state?: string; error?: string | null;
-  tools?: ToolUse[]; tool_calls?: ToolUse[];
+  tools?: ToolUse[]; tool_calls?: ToolUse[]; images?: ImageNote[];
 }
 
 export const chatIdOf = (chat: Chat): string => chat.chat_id;

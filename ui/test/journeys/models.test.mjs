@@ -42,6 +42,32 @@ async function say(page, text) {
   await field.press('Enter');
 }
 
+/** A picture of one pixel. */
+const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+
+test('an image is attached, sent and shown; a model that takes none is named', async () => {
+  const { context, page } = await signedIn(home, browser);
+  await begin(page, 'echo');
+  const field = page.getByRole('textbox', { name: 'Message' });
+  const picker = page.locator('input[type=file]');
+  await picker.setInputFiles({ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('no image') });
+  await page.getByText('notes.txt is no image that this browser can read').waitFor();
+  await picker.setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: PNG });
+  await page.getByRole('img', { name: 'dot.png' }).waitFor();
+  assert.deepEqual(await axeBoth(page), {});
+  await field.fill('@echo what is this?');
+  await field.press('Enter');
+  const log = page.getByRole('log');
+  await log.getByText('You said: @echo what is this?').waitFor();
+  const shown = log.getByRole('img', { name: 'Image, image/png, 1 kB' });
+  await shown.waitFor();
+  assert.equal(await shown.evaluate((image) => image.naturalWidth), 1);
+  await log.getByText('echo does not see 1 image').waitFor();
+  assert.equal(await page.getByRole('img', { name: 'dot.png' }).count(), 0, 'it went with the line');
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+});
+
 test('a model uses a tool and answers; a line without a mention is a note', async () => {
   await home.submit([sleep(600_000)]);
   const { context, page } = await signedIn(home, browser);

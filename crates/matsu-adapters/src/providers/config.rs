@@ -27,6 +27,8 @@ pub struct ProviderConfig {
     pub context_tokens: Option<u64>,
     /// Bounds an answer. Without it, the vendor's own bound where it has one.
     pub output_tokens: Option<u32>,
+    /// Whether it is sent images. Without it, what its name says.
+    pub images: Option<bool>,
     /// How hard to think, in the vendor's own word.
     pub effort: Option<String>,
     pub price: Option<Price>,
@@ -56,12 +58,19 @@ impl ProviderConfig {
             key_source: KeySource::Nowhere,
             context_tokens: None,
             output_tokens: None,
+            images: None,
             effort: None,
             price: None,
             headers_max: MODEL_HEADERS_MAX,
             idle_max: MODEL_IDLE_MAX,
             script: None,
         }
+    }
+
+    /// Whether the model is sent images: what the configuration says, else what its name says.
+    #[must_use]
+    pub fn takes_images(&self) -> bool {
+        self.images.unwrap_or_else(|| super::sight::takes_images(self))
     }
 
     #[must_use]

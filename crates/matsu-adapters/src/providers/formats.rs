@@ -13,7 +13,7 @@ pub(super) mod tests;
 
 use std::borrow::Cow;
 
-use matsu_core::history::{CallWithResult, Entry, Item, Maker, Role, UserPart, system_prompt};
+use matsu_core::history::{CallWithResult, Entry, Image, Item, Maker, Role, UserPart, system_prompt};
 use serde_json::{Map, Value, json};
 
 use super::wire::Reader;
@@ -79,13 +79,23 @@ pub(super) fn late_text(call: &CallWithResult<'_>) -> String {
     format!("[The tool {} ({}), called earlier, has now answered:]\n{}", call.name, call.id, plain_result(call))
 }
 
+/// What stands before the images of a result where they cannot be a part of it.
+pub(super) fn shown_by(call: &CallWithResult<'_>) -> String {
+    format!("[What the tool {} ({}) showed with its result:]", call.name, call.id)
+}
+
+/// An image in its text.
+pub(super) fn data_url(image: &Image) -> String {
+    format!("data:{};base64,{}", image.media_type, image.data)
+}
+
 /// The words of a user's step; images apart.
 pub(super) fn user_text(said: &UserPart<'_>) -> Option<String> {
     match said {
         UserPart::Text(text) if text.trim().is_empty() => None,
         UserPart::Text(text) => Some((*text).to_owned()),
         UserPart::Late(call) => Some(late_text(call)),
-        UserPart::Image { .. } => None,
+        UserPart::Image(_) => None,
     }
 }
 

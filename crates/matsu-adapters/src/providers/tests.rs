@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use matsu_core::clock::{Clock, Timestamp};
-use matsu_core::history::{Entry, Item};
+use matsu_core::history::{Entry, Image, Item, Role};
 use matsu_core::ports::provider::{
     Danger, ModelEvent, ModelRequest, ModelTurn, Provider, ProviderError, ProviderFault, ToolSpec, WaitedFor,
 };
@@ -157,11 +157,55 @@ async fn what_a_vendor_sealed_goes_back_byte_for_byte() {
             }
         }
         let now = Timestamp::from_millis(1);
-        let answered = Item::ToolResult { id, name: "look".into(), content: "seen".into(), is_error: false };
+        let answered = Item::result(id, "look", "seen", false);
         let said = Entry::assistant("m", first.items, now).made_by(provider.maker());
         let history = [hello(), vec![said, Entry::tool(vec![answered], now)]].concat();
         assert_eq!(turn(&*provider, history).await.unwrap().0, "fine", "{wire}");
         assert_eq!(server.requests()[1].body.pointer(place), Some(&sealed), "{wire}: {}", server.requests()[1].body);
+    }
+}
+
+/// Where each vendor wants an image of a person, and one of a tool.
+const IMAGE_PLACES: [(&str, &str, &str); 5] = [
+    ("openai", "/input/0/content/1/image_url", "/input/2/output/1/image_url"),
+    ("openai_chat", "/messages/0/content/1/image_url/url", "/messages/3/content/1/image_url/url"),
+    ("anthropic", "/messages/0/content/1/source/data", "/messages/2/content/0/content/1/source/data"),
+    ("gemini", "/contents/0/parts/1/inlineData/data", "/contents/2/parts/2/inlineData/data"),
+    ("ollama", "/messages/0/images/0", "/messages/3/images/0"),
+];
+
+#[tokio::test]
+async fn images_of_people_and_tools_reach_each_vendor_in_its_own_place() {
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";
+    let now = Timestamp::from_millis(1);
+    let image = Image::read(PNG).unwrap();
+    for (wire, said, shown) in IMAGE_PLACES {
+        for is_error in [false, true] {
+            let server = ModelServer::strict(Script::new().always(Reply::text("fine"))).unwrap();
+            let provider = open(ProviderConfig { images: Some(true), ..config(wire, &server) });
+            assert!(provider.image_types().contains(&"image/png"));
+            let call =
+                Item::ToolCall { id: "call_1".into(), name: "look".into(), arguments: json!({}), signature: None };
+            let result = Item::ToolResult {
+                id: "call_1".into(),
+                name: "look".into(),
+                content: "seen".into(),
+                is_error,
+                images: vec![image.clone()],
+            };
+            let history = vec![
+                Entry::new(Role::User, vec![Item::text("what is this?"), Item::Image(image.clone())], now),
+                Entry::assistant("m", vec![call], now).made_by(provider.maker()),
+                Entry::tool(vec![result], now),
+            ];
+            assert_eq!(turn(&*provider, history).await.unwrap().0, "fine", "{wire}");
+            let body = &server.requests()[0].body;
+            let at = |place: &str| body.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned();
+            assert!(at(said).ends_with(PNG), "{wire}: {body}");
+            // An error of a tool holds text only there; the image comes after it.
+            let shown = if wire == "anthropic" && is_error { "/messages/2/content/2/source/data" } else { shown };
+            assert!(at(shown).ends_with(PNG), "{wire}: {body}");
+        }
     }
 }
 

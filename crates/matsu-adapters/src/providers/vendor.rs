@@ -63,6 +63,10 @@ impl Provider for Vendor {
         self.config.price
     }
 
+    fn image_types(&self) -> &[&str] {
+        if self.config.takes_images() { self.wire.image_types() } else { &[] }
+    }
+
     async fn begin(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         self.check_key()?;
         validate(&request.history).map_err(|fault| self.fails(ProviderFault::BadRequest, fault.to_string()))?;

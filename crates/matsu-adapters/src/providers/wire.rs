@@ -41,6 +41,11 @@ pub trait Wire: Send + Sync {
     /// The whole request.
     fn body(&self, config: &ProviderConfig, request: &ModelRequest) -> Value;
 
+    /// The media types of images that the vendor's models take, as far as they take images.
+    fn image_types(&self) -> &'static [&'static str] {
+        &["image/png", "image/jpeg", "image/gif", "image/webp"]
+    }
+
     fn framing(&self) -> Framing;
 
     fn decoder(&self) -> Box<dyn Decoder>;

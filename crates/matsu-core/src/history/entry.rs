@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Image;
 use crate::clock::Timestamp;
 use crate::id::EntryId;
 use crate::words::words;
@@ -66,12 +67,11 @@ pub enum Item {
         content: String,
         #[serde(default)]
         is_error: bool,
+        /// What the tool showed beside its words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
-    Image {
-        media_type: String,
-        /// Base64.
-        data: String,
-    },
+    Image(Image),
     Thinking {
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +87,11 @@ impl Item {
         Self::Text { text: text.into(), signature: None }
     }
 
+    /// What a tool answered in words.
+    pub fn result(id: impl Into<String>, name: impl Into<String>, content: impl Into<String>, is_error: bool) -> Self {
+        Self::ToolResult { id: id.into(), name: name.into(), content: content.into(), is_error, images: Vec::new() }
+    }
+
     /// The name of its kind.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
@@ -94,7 +99,7 @@ impl Item {
             Self::Text { .. } => "text",
             Self::ToolCall { .. } => "tool_call",
             Self::ToolResult { .. } => "tool_result",
-            Self::Image { .. } => "image",
+            Self::Image(_) => "image",
             Self::Thinking { .. } => "thinking",
         }
     }
@@ -126,6 +131,14 @@ impl Entry {
     #[must_use]
     pub fn made_by(self, maker: Maker) -> Self {
         Self { maker: Some(maker), ..self }
+    }
+
+    /// The images of it, without those of tools.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        self.content.iter().filter_map(|item| match item {
+            Item::Image(image) => Some(image),
+            _ => None,
+        })
     }
 
     /// The text of it, without tools and thoughts.

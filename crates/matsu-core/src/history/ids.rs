@@ -47,7 +47,7 @@ mod tests {
     fn two_answers_with_the_same_ids_can_stand_in_one_transcript() {
         let now = Timestamp::from_millis(1);
         let call = Item::ToolCall { id: "c".into(), name: "n".into(), arguments: json!({}), signature: None };
-        let result = Item::ToolResult { id: "c".into(), name: "n".into(), content: "x".into(), is_error: false };
+        let result = Item::result("c", "n", "x", false);
         let answer = vec![Entry::assistant("m", vec![call], now), Entry::tool(vec![result], now)];
         let again = rename_taken_ids(answer.clone(), &answer, now);
         let whole: Vec<Entry> = answer.iter().cloned().chain(again).collect();

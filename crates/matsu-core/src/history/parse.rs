@@ -74,6 +74,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::history::Image;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000);
 
@@ -85,16 +86,18 @@ mod tests {
             arguments: json!({"q": "松"}),
             signature: Some("s".to_owned()),
         };
+        let image = Image { media_type: "image/png".to_owned(), data: "AAAA".to_owned() };
         let result = Item::ToolResult {
             id: "c1".to_owned(),
             name: "look".to_owned(),
             content: "木".to_owned(),
             is_error: false,
+            images: vec![image.clone()],
         };
         let maker = Maker { wire: "gemini".to_owned(), model: "g".to_owned() };
         let history = vec![
             Entry::system("be brief", NOW),
-            Entry::user("hello", NOW),
+            Entry::new(Role::User, vec![Item::text("hello"), Item::Image(image)], NOW),
             Entry::assistant("gemini", vec![Item::text("hm"), call], NOW).made_by(maker),
             Entry::tool(vec![result], NOW),
         ];

@@ -47,7 +47,7 @@ mod tests {
         let (id, name) = (format!("c{n}"), "look".to_owned());
         let call =
             Item::ToolCall { id: id.clone(), name: name.clone(), arguments: json!({ "q": "x" }), signature: None };
-        let result = Item::ToolResult { id, name, content: "y".repeat(size), is_error: false };
+        let result = Item::result(id, name, "y".repeat(size), false);
         vec![
             Entry::user(format!("question {n}"), NOW),
             Entry::assistant("m", vec![call], NOW),

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::{Entry, Item, Maker, Role};
+use super::{Entry, Image, Item, Maker, Role};
 
 /// What a call without a result is sent with.
 pub const NO_RESULT_YET: &str = "No result: the call was interrupted, or is still running.";
@@ -50,10 +50,7 @@ impl Step<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserPart<'a> {
     Text(&'a str),
-    Image {
-        media_type: &'a str,
-        data: &'a str,
-    },
+    Image(&'a Image),
     /// A tool's answer that came late.
     Late(CallWithResult<'a>),
 }
@@ -66,6 +63,8 @@ pub struct CallWithResult<'a> {
     pub signature: Option<&'a str>,
     pub result: &'a str,
     pub is_error: bool,
+    /// What the tool showed beside its words.
+    pub images: &'a [Image],
 }
 
 /// The steps of a valid history. Its system prompt is not among them; [`system_prompt`] has it.
@@ -96,7 +95,15 @@ pub fn system_prompt(history: &[Entry]) -> Option<String> {
     Some(first.spoken()).filter(|text| !text.trim().is_empty())
 }
 
-type PromptAnswers<'a> = HashMap<&'a str, (&'a str, bool)>;
+type PromptAnswers<'a> = HashMap<&'a str, Answer<'a>>;
+
+/// What a tool answered.
+#[derive(Clone, Copy)]
+struct Answer<'a> {
+    result: &'a str,
+    is_error: bool,
+    images: &'a [Image],
+}
 
 /// Results that came before the next message of a user, a model or the system, by call id.
 fn prompt_answers(history: &[Entry]) -> PromptAnswers<'_> {
@@ -109,10 +116,10 @@ fn prompt_answers(history: &[Entry]) -> PromptAnswers<'_> {
             }
             Role::Tool => {
                 for item in &entry.content {
-                    if let Item::ToolResult { id, content, is_error, .. } = item
+                    if let Item::ToolResult { id, content, is_error, images, .. } = item
                         && open.contains(&id.as_str())
                     {
-                        answers.insert(id.as_str(), (content.as_str(), *is_error));
+                        answers.insert(id.as_str(), Answer { result: content, is_error: *is_error, images });
                     }
                 }
             }
@@ -139,19 +146,20 @@ fn part<'a>(item: &'a Item, answers: &PromptAnswers<'a>) -> Part<'a> {
 
 fn with_result<'a>(call: &'a Item, answers: &PromptAnswers<'a>) -> Option<CallWithResult<'a>> {
     let Item::ToolCall { id, name, arguments, signature } = call else { return None };
-    let (result, is_error) = answers.get(id.as_str()).copied().unwrap_or((NO_RESULT_YET, true));
-    Some(CallWithResult { id, name, arguments, signature: signature.as_deref(), result, is_error })
+    let none = Answer { result: NO_RESULT_YET, is_error: true, images: &[] };
+    let Answer { result, is_error, images } = answers.get(id.as_str()).copied().unwrap_or(none);
+    Some(CallWithResult { id, name, arguments, signature: signature.as_deref(), result, is_error, images })
 }
 
 /// The results of a tool entry that were not sent with their calls.
 fn late<'a>(entry: &'a Entry, answers: &PromptAnswers<'a>, calls: &HashMap<&'a str, &'a Item>) -> Vec<UserPart<'a>> {
     let results = entry.content.iter().filter_map(|item| {
-        let Item::ToolResult { id, content, is_error, .. } = item else { return None };
+        let Item::ToolResult { id, content, is_error, images, .. } = item else { return None };
         if answers.contains_key(id.as_str()) {
             return None;
         }
         let call = with_result(calls.get(id.as_str())?, answers)?;
-        Some(UserPart::Late(CallWithResult { result: content, is_error: *is_error, ..call }))
+        Some(UserPart::Late(CallWithResult { result: content, is_error: *is_error, images, ..call }))
     });
     results.collect()
 }
@@ -159,7 +167,7 @@ fn late<'a>(entry: &'a Entry, answers: &PromptAnswers<'a>, calls: &HashMap<&'a s
 fn said(item: &Item) -> Option<UserPart<'_>> {
     match item {
         Item::Text { text, .. } => Some(UserPart::Text(text)),
-        Item::Image { media_type, data } => Some(UserPart::Image { media_type, data }),
+        Item::Image(image) => Some(UserPart::Image(image)),
         Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Thinking { .. } => None,
     }
 }
@@ -189,7 +197,7 @@ mod tests {
     }
 
     fn result(id: &str, content: &str) -> Item {
-        Item::ToolResult { id: id.to_owned(), name: "look".to_owned(), content: content.to_owned(), is_error: false }
+        Item::result(id, "look", content, false)
     }
 
     fn results<'a>(step: &'a Step<'_>) -> Vec<(&'a str, &'a str)> {

@@ -32,8 +32,11 @@ fn of_item(item: &Item) -> u64 {
     match item {
         Item::Text { text, .. } => of_text(text),
         Item::ToolCall { name, arguments, .. } => of_text(name) + of_text(&arguments.to_string()) + ENTRY_TOKENS,
-        Item::ToolResult { name, content, .. } => of_text(name) + of_text(content) + ENTRY_TOKENS,
-        Item::Image { .. } => IMAGE_TOKENS,
+        Item::ToolResult { name, content, images, .. } => {
+            let shown = images.iter().map(|_| IMAGE_TOKENS).sum::<u64>();
+            of_text(name) + of_text(content) + shown + ENTRY_TOKENS
+        }
+        Item::Image(_) => IMAGE_TOKENS,
         Item::Thinking { text, signature, native } => {
             let sealed = native.as_ref().map_or(0, |native| of_text(&native.to_string()));
             of_text(text) + signature.as_deref().map_or(0, of_text) + sealed

@@ -45,7 +45,7 @@ impl<'a> Seen<'a> {
                 Some(_) if !self.answered.insert(id) => Err(format!("a second result for {id}")),
                 Some(_) => Ok(()),
             },
-            Item::Text { .. } | Item::Image { .. } | Item::Thinking { .. } => Ok(()),
+            Item::Text { .. } | Item::Image(_) | Item::Thinking { .. } => Ok(()),
         }
     }
 }
@@ -66,7 +66,7 @@ fn check_entry(at: usize, entry: &Entry) -> Result<(), HistoryFault> {
 fn check_item(role: Role, item: &Item) -> Result<(), String> {
     let fits = match item {
         Item::Text { .. } => role != Role::Tool,
-        Item::Image { .. } => matches!(role, Role::User | Role::Assistant),
+        Item::Image(_) => matches!(role, Role::User | Role::Assistant),
         Item::ToolCall { .. } | Item::Thinking { .. } => role == Role::Assistant,
         Item::ToolResult { .. } => role == Role::Tool,
     };

@@ -33,6 +33,11 @@ pub trait Provider: Send + Sync {
     /// What it costs, if the configuration says so.
     fn price(&self) -> Option<Price>;
 
+    /// The media types of the images that it takes; none: it is given words in their place.
+    fn image_types(&self) -> &[&str] {
+        &[]
+    }
+
     /// Begins a turn. Returns once the vendor has accepted the request.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use super::provider::ToolSpec;
+use crate::history::Image;
 
 #[async_trait]
 pub trait ToolSource: Send + Sync {
@@ -53,14 +54,16 @@ pub enum ToolReply {
 pub struct ToolAnswer {
     pub content: String,
     pub is_error: bool,
+    /// What it shows beside its words.
+    pub images: Vec<Image>,
 }
 
 impl ToolAnswer {
     pub fn good(content: impl Into<String>) -> Self {
-        Self { content: content.into(), is_error: false }
+        Self { content: content.into(), is_error: false, images: Vec::new() }
     }
 
     pub fn error(content: impl Into<String>) -> Self {
-        Self { content: content.into(), is_error: true }
+        Self { content: content.into(), is_error: true, images: Vec::new() }
     }
 }

@@ -2,7 +2,7 @@
 
 use matsu_core::chat::{Message, Sender};
 use matsu_core::clock::Timestamp;
-use matsu_core::history::{Entry, Item, Role};
+use matsu_core::history::{Entry, Image, Item, Role};
 use matsu_core::id::MessageId;
 use matsu_core::transcript::StoredEntry;
 use serde_json::Value;
@@ -18,6 +18,7 @@ pub struct ShownMessage {
     pub model: Option<String>,
     pub content: String,
     pub reply_to: Option<MessageId>,
+    pub images: Vec<ShownImage>,
     pub tools: Vec<ShownTool>,
     /// Absent in a chat with an agent, whose messages come whole.
     pub state: Option<ShownState>,
@@ -34,6 +35,7 @@ impl From<&Message> for ShownMessage {
             model: None,
             content: message.content.clone(),
             reply_to: message.reply_to.clone(),
+            images: Vec::new(),
             tools: Vec::new(),
             state: None,
             at: message.created_at,
@@ -49,8 +51,22 @@ pub struct ShownTool {
     /// Absent while it runs.
     pub result: Option<String>,
     pub is_error: bool,
+    pub images: Vec<ShownImage>,
     /// Whether a person is asked whether it may run.
     pub asked: bool,
+}
+
+/// An image without its data, which is read apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownImage {
+    pub media_type: String,
+    pub bytes: usize,
+}
+
+impl From<&Image> for ShownImage {
+    fn from(image: &Image) -> Self {
+        Self { media_type: image.media_type.clone(), bytes: image.bytes() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +108,7 @@ fn message(seq: i64, entry: &Entry, state: ShownState) -> ShownMessage {
             arguments: arguments.clone(),
             result: None,
             is_error: false,
+            images: Vec::new(),
             asked: false,
         }),
         _ => None,
@@ -104,6 +121,7 @@ fn message(seq: i64, entry: &Entry, state: ShownState) -> ShownMessage {
         model: entry.model.clone(),
         content: entry.spoken(),
         reply_to: None,
+        images: entry.images().map(ShownImage::from).collect(),
         tools: tools.collect(),
         state: Some(match entry.cut_by.as_deref() {
             Some("cancelled") => ShownState::Stopped,
@@ -116,11 +134,12 @@ fn message(seq: i64, entry: &Entry, state: ShownState) -> ShownMessage {
 
 fn answer(messages: &mut [ShownMessage], entry: &Entry) {
     for item in &entry.content {
-        let Item::ToolResult { id, content, is_error, .. } = item else { continue };
+        let Item::ToolResult { id, content, is_error, images, .. } = item else { continue };
         let tool = messages.iter_mut().rev().flat_map(|message| &mut message.tools).find(|tool| tool.id == *id);
         if let Some(tool) = tool {
             tool.result = Some(content.clone());
             tool.is_error = *is_error;
+            tool.images = images.iter().map(ShownImage::from).collect();
         }
     }
 }
@@ -135,9 +154,12 @@ mod tests {
     fn results_are_folded_into_the_message_that_asked() {
         let now = Timestamp::from_millis(1);
         let call = Item::ToolCall { id: "c".into(), name: "look".into(), arguments: json!({}), signature: None };
-        let result = Item::ToolResult { id: "c".into(), name: "look".into(), content: "seen".into(), is_error: true };
+        let image = Image { media_type: "image/png".to_owned(), data: "AAAA".to_owned() };
+        let images = vec![image.clone()];
+        let (id, name, content) = ("c".to_owned(), "look".to_owned(), "seen".to_owned());
+        let result = Item::ToolResult { id, name, content, is_error: true, images };
         let entries = [
-            Entry::user("hi", now),
+            Entry::new(Role::User, vec![Item::text("hi"), Item::Image(image)], now),
             Entry::assistant("m", vec![Item::text("hm"), call], now),
             Entry::tool(vec![result], now),
             Entry::assistant("m", vec![Item::text("ok")], now),
@@ -147,5 +169,6 @@ mod tests {
         let messages = shown(&stored, ShownState::Complete);
         assert_eq!(messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [1, 2, 4]);
         assert_eq!((messages[1].tools[0].result.as_deref(), messages[1].tools[0].is_error), (Some("seen"), true));
+        assert_eq!((messages[0].images.len(), messages[1].tools[0].images[0].bytes), (1, 3));
     }
 }

@@ -5,17 +5,20 @@
 
 mod answering;
 pub mod export;
+mod line;
 pub mod live;
 pub mod mentions;
 mod of_run;
 mod open_answer;
 mod open_chats;
 mod own_tools;
+mod pictures;
 pub mod roster;
 mod sources;
 mod standing;
 
 pub use answering::{Answered, EventSink};
+pub use line::Line;
 pub use live::{ChatTools, LiveChats, LiveSettings};
 pub use mentions::{Addressed, UnknownMention};
 pub use of_run::{WeakChats, is_own_chat};

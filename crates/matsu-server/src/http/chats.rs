@@ -174,6 +174,10 @@ struct MessageWish {
     reply_to: Option<String>,
     /// In a chat with models: who is to answer, whatever the content begins with. Absent: whom it mentions.
     to: Option<Vec<String>>,
+    /// To models: at most 8 images as Base64 (PNG, JPEG, GIF, WebP), together at most 2.75 MB.
+    #[serde(default)]
+    #[schemars(length(max = 8))]
+    images: Vec<String>,
 }
 
 async fn write_message(
@@ -183,14 +187,22 @@ async fn write_message(
     Json(wish): Json<MessageWish>,
 ) -> Result<(StatusCode, Json<MessageBody>), Problem> {
     let Chat { id, kind, .. } = known(&app, &caller, id).await?;
-    let MessageWish { content, reply_to, to } = wish;
+    let MessageWish { content, reply_to, to, images } = wish;
     let posted = match kind {
+        ChatKind::Agent(_) if !images.is_empty() => {
+            return Err(Problem::invalid(
+                "an agent takes no images with a message; save them as files that it can read",
+            ));
+        }
         ChatKind::Agent(_) => {
             let reply_to = reply_to.map(MessageId::from_text);
             let message = Chats::of(app.runtime()).post_as_person(&caller.principal, &id, content, reply_to).await?;
             ShownMessage::from(&message)
         }
-        ChatKind::Models(_) => model_chats::write(&app, &caller.principal, &id, &content, to.as_deref()).await?,
+        ChatKind::Models(_) => {
+            let line = model_chats::line(&content, &images)?;
+            model_chats::write(&app, &caller.principal, &id, line, to.as_deref()).await?
+        }
     };
     Ok((StatusCode::CREATED, Json(MessageBody::of(&id, &posted))))
 }

@@ -14,7 +14,7 @@ use matsu_core::transcript::ChatPlace;
 use matsu_runtime::chats::ChatView;
 use matsu_runtime::chats::shown::ShownMessage;
 use matsu_runtime::models::chat::live::Approval;
-use matsu_runtime::models::chat::{ChatError, LiveChats, export};
+use matsu_runtime::models::chat::{ChatError, Line, LiveChats, export};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -30,10 +30,12 @@ pub fn routes() -> Resource {
     let describe =
         operation("describe_chat", "Names a chat with models, or sets its system prompt.").body::<DescribeWish>();
     let file = operation("export_chat", "A chat with models as a file: JSON, or Markdown.").query::<ExportQuery>();
+    let images = operation("list_images", "The images of a message, or of a tool's result, by its id.");
     Resource::default()
         .get("/models", operation("list_models", "The models that a chat can have.").answers::<ModelsBody>(), list)
         .post("/chats/{id}/approvals", approve.answers::<ApprovedBody>(), answer_call)
         .patch("/chats/{id}", describe.answers::<TranscriptBody>(), describe_chat)
+        .get("/chats/{id}/images/{of}", images.answers::<ImagesBody>(), list_images)
         .get("/chats/{id}/export", file.answers::<AnyObject>(), export_chat)
         .merge(stream::routes())
 }
@@ -94,15 +96,20 @@ pub async fn view(app: &App, owner: &Principal, id: &ChatId) -> Result<ChatView,
     Ok(live(app)?.view(owner, id, 0).await.map_err(problem)?.view)
 }
 
+/// What a person says, with the images that are attached.
+pub fn line(text: &str, images: &[String]) -> Result<Line, Problem> {
+    Line::from(text).with_images(images.iter().map(String::as_str)).map_err(problem)
+}
+
 /// Posts a message; the models it is addressed to answer in the background.
 pub async fn write(
     app: &App,
     owner: &Principal,
     id: &ChatId,
-    text: &str,
+    line: Line,
     to: Option<&[String]>,
 ) -> Result<ShownMessage, Problem> {
-    let posted = live(app)?.post(owner, id, text, to).await.map_err(problem)?;
+    let posted = live(app)?.post(owner, id, line, to).await.map_err(problem)?;
     Ok(ShownMessage::from(&posted.line))
 }
 
@@ -114,6 +121,28 @@ pub async fn stop(app: &App, owner: &Principal, id: &ChatId) -> Result<bool, Pro
 /// Ends the chat: no more messages are accepted.
 pub async fn end(app: &App, owner: &Principal, id: &ChatId) -> Result<Chat, Problem> {
     live(app)?.end_chat(owner, id).await.map_err(problem)
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ImagesBody {
+    items: Vec<ImageDataBody>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ImageDataBody {
+    media_type: String,
+    /// Base64.
+    data: String,
+}
+
+async fn list_images(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, of)): Path<(String, String)>,
+) -> Result<Json<ImagesBody>, Problem> {
+    let images = live(&app)?.images(&caller.principal, &ChatId::from_text(id), &of).await.map_err(problem)?;
+    let items = images.into_iter().map(|image| ImageDataBody { media_type: image.media_type, data: image.data });
+    Ok(Json(ImagesBody { items: items.collect() }))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -8,7 +8,7 @@ use matsu_core::notification::{Notification, NotificationAction, NotificationKin
 use matsu_core::project::{Project, ProjectStatus};
 use matsu_core::run::Question;
 use matsu_core::session::{EndReason, Purpose, Session, SessionState};
-use matsu_runtime::chats::shown::{ShownMessage, ShownState, ShownTool};
+use matsu_runtime::chats::shown::{ShownImage, ShownMessage, ShownState, ShownTool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -129,6 +129,9 @@ pub struct MessageBody {
     /// In chats with models: completed, or running while more is to come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
+    /// Images of the message; `GET /chats/{id}/images/{of}` has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageBody>,
     /// The tools that a model used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolUseBody>,
@@ -144,6 +147,22 @@ pub struct ToolUseBody {
     pub arguments: serde_json::Value,
     pub result: Option<String>,
     pub is_error: bool,
+    /// Images of the result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageBody>,
+}
+
+/// An image, without its data.
+#[derive(Serialize, JsonSchema)]
+pub struct ImageBody {
+    pub media_type: String,
+    pub bytes: usize,
+}
+
+impl From<&ShownImage> for ImageBody {
+    fn from(image: &ShownImage) -> Self {
+        Self { media_type: image.media_type.clone(), bytes: image.bytes }
+    }
 }
 
 impl MessageBody {
@@ -165,6 +184,7 @@ impl MessageBody {
                 ShownState::Stopped => "stopped",
                 ShownState::Failed => "failed",
             }),
+            images: message.images.iter().map(ImageBody::from).collect(),
             tools: message.tools.iter().map(|tool| ToolUseBody::of(tool, is_running)).collect(),
         }
     }
@@ -185,6 +205,7 @@ impl ToolUseBody {
             },
             result: tool.result.clone(),
             is_error: tool.is_error,
+            images: tool.images.iter().map(ImageBody::from).collect(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `matsu chat`: talk to models that use tools; with --once, one question from stdin and one answer.
 
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -8,13 +9,14 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use matsu_adapters::mcp_host::McpHost;
 use matsu_core::clock::Clock;
+use matsu_core::history::Image;
 use matsu_core::node::NodeRole;
 use matsu_core::ports::tool_source::ToolSource;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::models::agentic_loop::{ByDanger, Event, KeptOutputs, LoopOptions, StopReason};
-use matsu_runtime::models::chat::{OpenChat, OpenChats, OwnTools, StandingApprovals, Together, WithStanding};
+use matsu_runtime::models::chat::{Line, OpenChat, OpenChats, OwnTools, StandingApprovals, Together, WithStanding};
 use matsu_runtime::{Bodies, Workers};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -26,7 +28,7 @@ use crate::compose::{self, Role, VERSION};
 use crate::standing::FileApprovals;
 use crate::terminal_chat::approval::AtTerminal;
 use crate::terminal_chat::opening::{self, Locks, Opening};
-use crate::terminal_chat::{Input, Session};
+use crate::terminal_chat::{Input, Session, attach};
 
 #[derive(Args)]
 pub struct Chat {
@@ -48,6 +50,9 @@ pub struct Chat {
     /// With --once: the system prompt
     #[arg(long, value_name = "TEXT", requires = "once")]
     pub system: Option<String>,
+    /// With --once: an image that is sent with the question; may stand several times
+    #[arg(long = "image", value_name = "FILE", requires = "once")]
+    pub images: Vec<PathBuf>,
 }
 
 pub async fn run(cx: &Context, global: &Global, args: Chat) -> Result<ExitCode> {
@@ -118,6 +123,7 @@ async fn sit(
         input,
         held,
         host,
+        attached: Vec::new(),
     };
     session.run().await?;
     Ok(ExitCode::SUCCESS)
@@ -166,7 +172,9 @@ async fn once(
     if let Some(prompt) = &args.system {
         open_chat.set_system_prompt(Some(prompt.clone())).await?;
     }
-    let posted = open_chat.post(&question).await?;
+    let images = args.images.iter().map(|path| attach::read(path)).collect::<Result<Vec<_>>>()?;
+    let line = Line::from(question.as_str()).with_images(images.iter().map(String::as_str))?;
+    let posted = open_chat.post(line).await?;
     if posted.speakers.is_empty() {
         bail!("no model is named; name one with --model, or set chat.default_model");
     }
@@ -243,8 +251,9 @@ fn event_json(model: &str, event: &Event) -> Value {
             json!({ "type": "tool_call", "model": model, "id": id, "name": name, "arguments": arguments })
         }
         Event::Asked { id, name } => json!({ "type": "asked", "model": model, "id": id, "name": name }),
-        Event::ToolResult { id, name, content, is_error } => json!({
+        Event::ToolResult { id, name, content, is_error, images } => json!({
             "type": "tool_result", "model": model, "id": id, "name": name, "content": content, "is_error": is_error,
+            "images": images.iter().map(Image::title).collect::<Vec<_>>(),
         }),
         Event::Notice(text) => json!({ "type": "notice", "model": model, "text": text }),
         Event::Done(result) => json!({ "type": "done", "model": model, "stop_reason": result.stop_reason }),

@@ -29,6 +29,10 @@ pub const FIELDS: &[Field] = &[
     },
     Field { name: "context_tokens", meaning: "how much fits into the model; older turns are left out beyond it" },
     Field { name: "output_tokens", meaning: "how long one answer may be" },
+    Field {
+        name: "images",
+        meaning: "true or false: whether the model is sent images; without it, what the model's name says",
+    },
     Field { name: "effort", meaning: "how hard to think, in the vendor's own word" },
     Field { name: "input_price", meaning: "what a million tokens of input cost, for /cost and budgets" },
     Field { name: "output_price", meaning: "what a million tokens of output cost" },
@@ -130,6 +134,7 @@ fn provider(
     config.base_url = text("base_url");
     config.effort = text("effort");
     config.script = text("script").map(PathBuf::from);
+    config.images = text("images").map(|value| flag(&name, &value)).transpose()?;
     config.context_tokens = number("context_tokens")?;
     config.output_tokens = number("output_tokens")?.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
     if let Some(seconds) = number("timeout")? {
@@ -139,6 +144,14 @@ fn provider(
     config.price = price(&name, fields)?;
     (config.key, config.key_source) = key(&config, fields, variable)?;
     Ok(config)
+}
+
+fn flag(name: &str, value: &str) -> Result<bool> {
+    match value {
+        "on" | "true" => Ok(true),
+        "off" | "false" => Ok(false),
+        _ => bail!("providers.{name}.images must be true or false, got {value:?}"),
+    }
 }
 
 fn price(name: &str, fields: &BTreeMap<String, String>) -> Result<Option<Price>> {
@@ -230,6 +243,7 @@ mod tests {
             (vec![("x.wire", "ollama")], "providers.x.model is missing"),
             (vec![("x.wire", "smoke"), ("x.model", "m")], "must be one of"),
             (vec![("x.wire", "ollama"), ("x.model", "m"), ("x.context_tokens", "many")], "whole number"),
+            (vec![("x.wire", "ollama"), ("x.model", "m"), ("x.images", "some")], "x.images must be true or false"),
         ] {
             let error = sections(&fields).and_then(|sections| all(&sections, &|_| None)).unwrap_err();
             assert!(format!("{error:#}").contains(said), "{said}: {error:#}");

@@ -7,7 +7,7 @@ pub fn sequence(text: &str) -> String {
     format!("\u{1b}]52;c;{}\u{7}", base64(text.as_bytes()))
 }
 
-fn base64(bytes: &[u8]) -> String {
+pub fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let bits = chunk.iter().fold(0_u32, |bits, byte| (bits << 8) | u32::from(*byte)) << (8 * (3 - chunk.len()));

@@ -25,6 +25,7 @@ const HELP: &str = "\
 @NAME …              ask that model; several names, or @all; without a mention it is a note
 /model [NAME|none]   which model answers a line without a mention
 /system [TEXT|clear] the system prompt
+/attach FILE|clear   an image that goes with your next line
 /history list        your named chats       /history new   a new chat
 /history save NAME   keep a copy of this chat as it is now; a name that is taken asks first
 /history load NAME   go on with a named chat
@@ -42,6 +43,7 @@ pub async fn run(session: &mut Session, line: &str) -> Result<Next> {
         "/exit" | "/quit" => return Ok(Next::Leave),
         "/model" => model(session, rest)?,
         "/system" => system(session, rest).await?,
+        "/attach" => attach(session, rest)?,
         "/history" => history(session, rest).await?,
         "/export" => export_to(session, rest).await?,
         "/copy" => copy(session, rest).await?,
@@ -84,6 +86,16 @@ async fn system(session: &mut Session, text: &str) -> Result<()> {
         "clear" => session.held.open_chat.set_system_prompt(None).await?,
         text => session.held.open_chat.set_system_prompt(Some(text.to_owned())).await?,
     }
+    Ok(())
+}
+
+fn attach(session: &mut Session, path: &str) -> Result<()> {
+    match path {
+        "" => bail!("use /attach FILE, a PNG, JPEG, GIF or WebP; /attach clear takes back what is attached"),
+        "clear" => session.attached.clear(),
+        path => session.attached.push(super::attach::read(Path::new(path))?),
+    }
+    show!("({} attached to your next line)", session.attached.len());
     Ok(())
 }
 

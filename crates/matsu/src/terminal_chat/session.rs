@@ -32,6 +32,8 @@ pub struct Session {
     pub clock: Clock,
     pub spending_max: SpendingMax,
     pub limits: LoopLimits,
+    /// Images for the next line, as Base64.
+    pub attached: Vec<String>,
 }
 
 /// What this chat has used since it was opened here.
@@ -76,7 +78,10 @@ impl Session {
 
     /// Posts a line, and shows what is answered. Returns how each answer ended.
     pub async fn say(&mut self, line: &str) -> Result<Vec<Answered>> {
+        let images = self.attached.iter().map(String::as_str);
+        let line = matsu_runtime::models::chat::Line::from(line).with_images(images)?;
         let posted = self.held.open_chat.post(line).await?;
+        self.attached.clear();
         if posted.speakers.is_empty() {
             if self.input.is_terminal {
                 show!("(noted; the next model you call will see it)");

@@ -84,7 +84,7 @@ impl Stage {
                 self.line(out);
                 let _ = writeln!(out, "  {name} waits for your decision");
             }
-            Event::ToolResult { id, name, content, is_error } => {
+            Event::ToolResult { id, name, content, is_error, .. } => {
                 self.line(out);
                 let at = self.calls.iter().rposition(|call| call.id == *id);
                 if let Some(call) = at.and_then(|at| self.calls.get_mut(at)) {
@@ -169,8 +169,13 @@ mod tests {
         let mut out = Vec::new();
         let call = Event::ToolCall { id: "c".into(), name: "look".into(), arguments: json!({"q": "x"}) };
         let content = format!("one\u{1b}[2J\n{}", "y".repeat(200));
-        let result =
-            Event::ToolResult { id: "c".into(), name: "look".into(), content: content.clone(), is_error: true };
+        let result = Event::ToolResult {
+            id: "c".into(),
+            name: "look".into(),
+            content: content.clone(),
+            is_error: true,
+            images: Vec::new(),
+        };
         for event in [call, result] {
             stage.take("a", &event, &mut out);
         }

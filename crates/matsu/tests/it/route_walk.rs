@@ -135,7 +135,7 @@ impl Stage {
             _ => ("", ""),
         };
         let filled = |id: &str| {
-            let path = ["{id}", "{stream_id}", "{name}", "{fragment}"]
+            let path = ["{id}", "{stream_id}", "{name}", "{fragment}", "{of}"]
                 .iter()
                 .fold(path.to_owned(), |path, name| path.replace(name, id));
             format!("/api/v1{path}")

@@ -1,10 +1,12 @@
 //! Anthropic messages: turns alternate, results of one round share one message, thoughts go back signed.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::{attributed, instructions, is_own, legal_name, object_arguments, push_merged, put, spoken, user_text};
+use super::{
+    attributed, instructions, is_own, legal_name, object_arguments, push_merged, put, shown_by, spoken, user_text,
+};
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::anthropic::AnthropicDecoder;
 use crate::providers::schema;
@@ -46,7 +48,10 @@ impl Wire for Anthropic {
                     let own = is_own(*maker, reader);
                     let blocks = parts.iter().filter_map(|part| assistant(part, model, own, reader)).collect();
                     push_merged(&mut messages, "assistant", "content", blocks);
-                    push_merged(&mut messages, "user", "content", step.calls().map(result).collect());
+                    // All results come before anything else.
+                    let shown = step.calls().filter(|call| call.is_error).flat_map(shown_with_error);
+                    let results = step.calls().map(result).chain(shown).collect();
+                    push_merged(&mut messages, "user", "content", results);
                 }
             }
         }
@@ -86,14 +91,22 @@ fn text(text: &str) -> Value {
 }
 
 fn user(said: &[UserPart<'_>]) -> Vec<Value> {
-    let blocks = said.iter().filter_map(|said| match said {
-        UserPart::Image { media_type, data } => {
-            let source = json!({ "type": "base64", "media_type": media_type, "data": data });
-            Some(json!({ "type": "image", "source": source }))
+    let mut blocks = Vec::new();
+    for said in said {
+        match said {
+            UserPart::Image(shown) => blocks.push(image(shown)),
+            other => blocks.extend(user_text(other).map(|words| text(&words))),
         }
-        other => user_text(other).map(|words| text(&words)),
-    });
-    blocks.collect()
+        if let UserPart::Late(call) = said {
+            blocks.extend(call.images.iter().map(image));
+        }
+    }
+    blocks
+}
+
+fn image(image: &Image) -> Value {
+    let source = json!({ "type": "base64", "media_type": image.media_type, "data": image.data });
+    json!({ "type": "image", "source": source })
 }
 
 fn assistant(part: &Part<'_>, model: &str, own: bool, reader: &Reader) -> Option<Value> {
@@ -111,13 +124,28 @@ fn assistant(part: &Part<'_>, model: &str, own: bool, reader: &Reader) -> Option
 }
 
 fn result(call: &CallWithResult<'_>) -> Value {
-    let mut block = json!({ "type": "tool_result", "tool_use_id": call.id, "content": call.result });
+    let content = if call.images.is_empty() || call.is_error {
+        json!(call.result)
+    } else {
+        // A text without words is refused.
+        let words = (!call.result.trim().is_empty()).then(|| text(call.result));
+        words.into_iter().chain(call.images.iter().map(image)).collect()
+    };
+    let mut block = json!({ "type": "tool_result", "tool_use_id": call.id, "content": content });
     if call.is_error
         && let Some(fields) = block.as_object_mut()
     {
         fields.insert("is_error".to_owned(), json!(true));
     }
     block
+}
+
+/// A result that is an error holds nothing but text; its images come after it.
+fn shown_with_error(call: &CallWithResult<'_>) -> Vec<Value> {
+    if call.images.is_empty() {
+        return Vec::new();
+    }
+    [text(&shown_by(call))].into_iter().chain(call.images.iter().map(image)).collect()
 }
 
 fn tool(spec: &ToolSpec) -> Value {

@@ -1,10 +1,12 @@
 //! Gemini: `functionCall` and `functionResponse` parts. A response is always an object, whatever the tool returned.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::{attributed, instructions, is_own, legal_name, object_arguments, push_merged, put, spoken, user_text};
+use super::{
+    attributed, instructions, is_own, legal_name, object_arguments, push_merged, put, shown_by, spoken, user_text,
+};
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::gemini::GeminiDecoder;
 use crate::providers::schema;
@@ -46,7 +48,9 @@ impl Wire for Gemini {
                         parts.iter().filter_map(|part| assistant(part, model, own, reader)).collect();
                     sign_first_call(&mut sent, reader);
                     push_merged(&mut contents, "model", "parts", sent);
-                    push_merged(&mut contents, "user", "parts", step.calls().map(function_response).collect());
+                    let shown = step.calls().flat_map(shown);
+                    let answers = step.calls().map(function_response).chain(shown).collect();
+                    push_merged(&mut contents, "user", "parts", answers);
                 }
             }
         }
@@ -75,6 +79,10 @@ impl Wire for Gemini {
         Value::Object(body)
     }
 
+    fn image_types(&self) -> &'static [&'static str] {
+        &["image/png", "image/jpeg", "image/webp"]
+    }
+
     fn framing(&self) -> Framing {
         Framing::ServerSentEvents
     }
@@ -85,11 +93,29 @@ impl Wire for Gemini {
 }
 
 fn user(said: &[UserPart<'_>]) -> Vec<Value> {
-    let parts = said.iter().filter_map(|said| match said {
-        UserPart::Image { media_type, data } => Some(json!({ "inlineData": { "mimeType": media_type, "data": data } })),
-        other => user_text(other).map(|text| json!({ "text": text })),
-    });
-    parts.collect()
+    let mut parts = Vec::new();
+    for said in said {
+        match said {
+            UserPart::Image(shown) => parts.push(image(shown)),
+            other => parts.extend(user_text(other).map(|text| json!({ "text": text }))),
+        }
+        if let UserPart::Late(call) = said {
+            parts.extend(call.images.iter().map(image));
+        }
+    }
+    parts
+}
+
+fn image(image: &Image) -> Value {
+    json!({ "inlineData": { "mimeType": image.media_type, "data": image.data } })
+}
+
+/// The images of a result, beside it: models before the third generation refuse them inside.
+fn shown(call: &CallWithResult<'_>) -> Vec<Value> {
+    if call.images.is_empty() {
+        return Vec::new();
+    }
+    [json!({ "text": shown_by(call) })].into_iter().chain(call.images.iter().map(image)).collect()
 }
 
 fn assistant(part: &Part<'_>, model: &str, own: bool, reader: &Reader) -> Option<Value> {

@@ -1,10 +1,12 @@
 //! Ollama's own chat: one message per result, arguments as objects, no ids.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::{attributed, instructions, is_own, legal_name, object_arguments, plain_result, put, spoken, user_text};
+use super::{
+    attributed, instructions, is_own, legal_name, object_arguments, plain_result, put, shown_by, spoken, user_text,
+};
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::ollama::OllamaDecoder;
 use crate::providers::schema;
@@ -40,6 +42,7 @@ impl Wire for Ollama {
                 Step::Assistant { model, maker, parts } => {
                     messages.extend(assistant(&step, model, is_own(*maker, reader), parts, reader));
                     messages.extend(step.calls().map(result));
+                    messages.extend(step.calls().filter_map(shown));
                 }
             }
         }
@@ -64,6 +67,10 @@ impl Wire for Ollama {
         Value::Object(body)
     }
 
+    fn image_types(&self) -> &'static [&'static str] {
+        &["image/png", "image/jpeg"]
+    }
+
     fn framing(&self) -> Framing {
         Framing::Lines
     }
@@ -75,16 +82,26 @@ impl Wire for Ollama {
 
 fn user(said: &[UserPart<'_>]) -> Value {
     let text = said.iter().filter_map(user_text).collect::<Vec<_>>().join("\n\n");
-    let images = said.iter().filter_map(|said| match said {
-        UserPart::Image { data, .. } => Some(json!(data)),
-        _ => None,
+    let images = said.iter().flat_map(|said| match said {
+        UserPart::Image(image) => std::slice::from_ref(*image),
+        UserPart::Late(call) => call.images,
+        UserPart::Text(_) => &[],
     });
-    let images: Vec<Value> = images.collect();
+    user_message(&text, images)
+}
+
+fn user_message<'a>(text: &str, images: impl Iterator<Item = &'a Image>) -> Value {
+    let images: Vec<Value> = images.map(|image| json!(image.data)).collect();
     let mut message = Map::new();
     message.insert("role".to_owned(), json!("user"));
     message.insert("content".to_owned(), json!(text));
     put(&mut message, "images", (!images.is_empty()).then_some(Value::Array(images)));
     Value::Object(message)
+}
+
+/// The images of a result, in a message of their own: the templates of models look for images in what a user says.
+fn shown(call: &CallWithResult<'_>) -> Option<Value> {
+    (!call.images.is_empty()).then(|| user_message(&shown_by(call), call.images.iter()))
 }
 
 fn assistant(step: &Step<'_>, model: &str, own: bool, parts: &[Part<'_>], reader: &Reader) -> Option<Value> {

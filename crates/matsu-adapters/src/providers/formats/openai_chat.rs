@@ -1,10 +1,13 @@
 //! OpenAI chat completions, and all services with the same interface: `role: "tool"` with `tool_call_id`.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::{attributed, instructions, is_own, legal_name, object_arguments, plain_result, put, spoken, user_text};
+use super::{
+    attributed, data_url, instructions, is_own, legal_name, object_arguments, plain_result, put, shown_by, spoken,
+    user_text,
+};
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::openai_chat::OpenAiChatDecoder;
 use crate::providers::schema;
@@ -40,6 +43,7 @@ impl Wire for OpenAiChat {
                 Step::Assistant { model, parts, .. } => {
                     messages.extend(assistant(&step, model, parts, reader));
                     messages.extend(step.calls().map(result));
+                    messages.extend(shown(&step));
                 }
             }
         }
@@ -81,19 +85,42 @@ impl Wire for OpenAiChat {
 }
 
 fn user(said: &[UserPart<'_>]) -> Option<Value> {
-    let has_image = said.iter().any(|said| matches!(said, UserPart::Image { .. }));
-    if !has_image {
+    let has_image = |said: &UserPart<'_>| match said {
+        UserPart::Image(_) => true,
+        UserPart::Late(call) => !call.images.is_empty(),
+        UserPart::Text(_) => false,
+    };
+    if !said.iter().any(has_image) {
         let text = said.iter().filter_map(user_text).collect::<Vec<_>>().join("\n\n");
         return (!text.is_empty()).then(|| json!({ "role": "user", "content": text }));
     }
-    let parts = said.iter().filter_map(|said| match said {
-        UserPart::Image { media_type, data } => {
-            let url = format!("data:{media_type};base64,{data}");
-            Some(json!({ "type": "image_url", "image_url": { "url": url } }))
+    let mut parts = Vec::new();
+    for said in said {
+        match said {
+            UserPart::Image(shown) => parts.push(image(shown)),
+            other => parts.extend(user_text(other).map(|words| text(&words))),
         }
-        other => user_text(other).map(|text| json!({ "type": "text", "text": text })),
-    });
-    Some(json!({ "role": "user", "content": parts.collect::<Vec<_>>() }))
+        if let UserPart::Late(call) = said {
+            parts.extend(call.images.iter().map(image));
+        }
+    }
+    Some(json!({ "role": "user", "content": parts }))
+}
+
+fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+fn image(image: &Image) -> Value {
+    json!({ "type": "image_url", "image_url": { "url": data_url(image) } })
+}
+
+/// The images of results, in a message after them: a result itself holds text only in this format.
+fn shown(step: &Step<'_>) -> Option<Value> {
+    let calls = step.calls().filter(|call| !call.images.is_empty());
+    let parts: Vec<Value> =
+        calls.flat_map(|call| [text(&shown_by(call))].into_iter().chain(call.images.iter().map(image))).collect();
+    (!parts.is_empty()).then(|| json!({ "role": "user", "content": parts }))
 }
 
 fn assistant(step: &Step<'_>, model: &str, parts: &[Part<'_>], reader: &Reader) -> Option<Value> {

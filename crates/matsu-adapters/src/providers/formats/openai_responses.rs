@@ -1,10 +1,12 @@
 //! OpenAI responses: a flat list of items. Nothing is stored at the vendor; sealed reasoning goes back to its maker.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::{attributed, instructions, is_own, legal_name, object_arguments, plain_result, put, spoken, user_text};
+use super::{
+    attributed, data_url, instructions, is_own, legal_name, object_arguments, plain_result, put, spoken, user_text,
+};
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::openai_responses::OpenAiResponsesDecoder;
 use crate::providers::schema;
@@ -86,16 +88,25 @@ impl Wire for OpenAiResponses {
 }
 
 fn user(said: &[UserPart<'_>]) -> Option<Value> {
-    let parts: Vec<Value> = said
-        .iter()
-        .filter_map(|said| match said {
-            UserPart::Image { media_type, data } => {
-                Some(json!({ "type": "input_image", "image_url": format!("data:{media_type};base64,{data}") }))
-            }
-            other => user_text(other).map(|text| json!({ "type": "input_text", "text": text })),
-        })
-        .collect();
+    let mut parts = Vec::new();
+    for said in said {
+        match said {
+            UserPart::Image(shown) => parts.push(image(shown)),
+            other => parts.extend(user_text(other).map(|words| text(&words))),
+        }
+        if let UserPart::Late(call) = said {
+            parts.extend(call.images.iter().map(image));
+        }
+    }
     (!parts.is_empty()).then(|| json!({ "type": "message", "role": "user", "content": parts }))
+}
+
+fn text(text: &str) -> Value {
+    json!({ "type": "input_text", "text": text })
+}
+
+fn image(image: &Image) -> Value {
+    json!({ "type": "input_image", "image_url": data_url(image) })
 }
 
 fn assistant(part: &Part<'_>, model: &str, own: bool, reader: &Reader) -> Option<Value> {
@@ -120,7 +131,13 @@ fn assistant(part: &Part<'_>, model: &str, own: bool, reader: &Reader) -> Option
 }
 
 fn result(call: &CallWithResult<'_>) -> Value {
-    json!({ "type": "function_call_output", "call_id": call.id, "output": plain_result(call) })
+    let words = plain_result(call);
+    let output = if call.images.is_empty() {
+        Value::String(words)
+    } else {
+        [text(&words)].into_iter().chain(call.images.iter().map(image)).collect()
+    };
+    json!({ "type": "function_call_output", "call_id": call.id, "output": output })
 }
 
 fn tool(spec: &ToolSpec) -> Value {

@@ -19,7 +19,7 @@ fn call(id: &str, arguments: Value, signature: Option<&str>) -> Item {
 }
 
 fn result(id: &str, content: &str, is_error: bool) -> Item {
-    Item::ToolResult { id: id.into(), name: "look".into(), content: content.into(), is_error }
+    Item::result(id, "look", content, is_error)
 }
 
 fn maker(wire: &str, model: &str) -> Maker {

@@ -14,7 +14,7 @@ fn call(id: &str) -> Item {
 }
 
 fn result(id: &str) -> Item {
-    Item::ToolResult { id: id.to_owned(), name: "look".to_owned(), content: String::new(), is_error: false }
+    Item::result(id, "look", "", false)
 }
 
 fn assistant(items: Vec<Item>) -> Entry {
@@ -43,8 +43,7 @@ fn lawful_transcripts_pass() {
 
 #[test]
 fn each_rule_is_named_with_its_place() {
-    let other_name =
-        Item::ToolResult { id: "a".to_owned(), name: "other".to_owned(), content: String::new(), is_error: false };
+    let other_name = Item::result("a", "other", "", false);
     let twice = Entry::user("u", NOW);
     let unnamed = Entry { model: None, ..assistant(vec![]) };
     let numbers = Item::ToolCall { id: "a".into(), name: "n".into(), arguments: json!([1]), signature: None };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::history::{Entry, Item, Role, prune, tokens, validate};
+use matsu_core::history::{Entry, Item, Role, Seen, prune, seen_by, tokens, validate};
 use matsu_core::ports::provider::{ModelRequest, ModelTurn, Provider, ToolSpec, TurnEnd, Usage};
 use matsu_core::ports::tool_source::{Offered, ToolAnswer};
 
@@ -84,6 +84,8 @@ struct Drive {
     unanswered: Vec<Call>,
     /// Entries at the start of the history that were left out of the last request.
     left_out: usize,
+    /// Images that the model was given words for, as far as people were told.
+    hidden: usize,
 }
 
 pub async fn run(
@@ -110,6 +112,7 @@ pub async fn run(
         later: FuturesUnordered::new(),
         unanswered: Vec::new(),
         left_out: 0,
+        hidden: 0,
     };
     let left = drive.turns().await.err();
     if left.as_ref().is_some_and(|left| left.reason == StopReason::Budget)
@@ -188,7 +191,25 @@ impl Drive {
         let window = limits.context_tokens.saturating_sub(u64::from(limits.output_tokens)).saturating_sub(described);
         let sent = prune(&self.history, window);
         self.announce_left_out(self.history.len() - sent.len());
+        let Seen { history: sent, newly_hidden } = seen_by(sent, self.provider.image_types());
+        self.announce_hidden(newly_hidden);
         ModelRequest { history: sent.into(), tools: Arc::clone(tools), output: self.options.output.clone() }
+    }
+
+    /// A model that does not see an image answers without it; people must know that.
+    fn announce_hidden(&mut self, images: usize) {
+        if images <= self.hidden {
+            return;
+        }
+        self.hidden = images;
+        let name = self.provider.name();
+        let counted = if images == 1 { "1 image".to_owned() } else { format!("{images} images") };
+        let why = if self.provider.image_types().is_empty() {
+            format!("images are not sent to it (providers.{name}.images)")
+        } else {
+            "it does not take their type, or they are too many or too large together".to_owned()
+        };
+        self.sink.send(Event::Notice(format!("{name} does not see {counted}: {why}; it is told so in words")));
     }
 
     /// A model that no longer sees the beginning of a chat answers without it; people must know that.
@@ -414,5 +435,6 @@ fn result(call: &Call, answer: ToolAnswer) -> Item {
         name: call.name.clone(),
         content: answer.content,
         is_error: answer.is_error,
+        images: answer.images,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use matsu_core::error_code::ErrorCode;
-use matsu_core::history::Entry;
+use matsu_core::history::{Entry, Image};
 use matsu_core::ports::provider::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,6 +28,7 @@ pub enum Event {
         name: String,
         content: String,
         is_error: bool,
+        images: Vec<Image>,
     },
     /// Something that the listener should know and that is not from a model.
     Notice(String),

@@ -161,5 +161,6 @@ pub fn send_result(sink: &Sink, call: &Call, answer: &ToolAnswer) {
         name: call.name.clone(),
         content: answer.content.clone(),
         is_error: answer.is_error,
+        images: answer.images.clone(),
     });
 }

@@ -43,12 +43,13 @@ fn write_item(text: &mut String, item: &Item) {
     let _ = match item {
         Item::Text { text: said, .. } => write!(text, "\n{said}\n"),
         Item::ToolCall { name, arguments, .. } => write!(text, "\n`{name}` with `{arguments}`\n"),
-        Item::ToolResult { name, content, is_error, .. } => {
+        Item::ToolResult { name, content, is_error, images, .. } => {
             let failed = if *is_error { ", failed" } else { "" };
             let fence = fence(content);
-            write!(text, "\n`{name}`{failed}:\n\n{fence}\n{content}\n{fence}\n")
+            let shown: String = images.iter().map(|image| format!("\n(an image: {})\n", image.title())).collect();
+            write!(text, "\n`{name}`{failed}:\n\n{fence}\n{content}\n{fence}\n{shown}")
         }
-        Item::Image { media_type, .. } => write!(text, "\n(an image, {media_type})\n"),
+        Item::Image(image) => write!(text, "\n(an image: {})\n", image.title()),
         Item::Thinking { .. } => Ok(()),
     };
 }
@@ -63,7 +64,7 @@ fn fence(content: &str) -> String {
 mod tests {
     use matsu_core::chat::{Chat, ChatKind, ChatState};
     use matsu_core::clock::Timestamp;
-    use matsu_core::history::parse;
+    use matsu_core::history::{Image, parse};
     use matsu_core::id::{ChatId, ProjectId};
     use matsu_core::principal::Principal;
     use matsu_core::transcript::ChatPlace;
@@ -100,10 +101,16 @@ mod tests {
             updated_at: NOW,
         };
         let call = Item::ToolCall { id: "c".into(), name: "look".into(), arguments: json!({"q": 1}), signature: None };
-        let result =
-            Item::ToolResult { id: "c".into(), name: "look".into(), content: "```x```".into(), is_error: true };
+        let image = Image { media_type: "image/png".to_owned(), data: "A".repeat(4_000) };
+        let result = Item::ToolResult {
+            id: "c".into(),
+            name: "look".into(),
+            content: "```x```".into(),
+            is_error: true,
+            images: vec![image.clone()],
+        };
         let entries = [
-            Entry::user("hi", NOW),
+            Entry::new(Role::User, vec![Item::text("hi"), Item::Image(image)], NOW),
             Entry::assistant("m", vec![Item::text("ok"), call], NOW),
             Entry::tool(vec![result], NOW),
         ];
@@ -111,10 +118,10 @@ mod tests {
         for part in [
             "# Plans",
             "> Be brief.\n> Be kind.",
-            "## You (2026-11-15T01:02:03Z)\n\nhi",
+            "## You (2026-11-15T01:02:03Z)\n\nhi\n\n(an image: image/png, 3 kB)",
             "## m",
             "`look` with",
-            "failed:\n\n````\n```x```\n````",
+            "failed:\n\n````\n```x```\n````\n\n(an image: image/png, 3 kB)",
         ] {
             assert!(markdown.contains(part), "{part}: {markdown}");
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use matsu_core::chat::Chat;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::history::Maker;
+use matsu_core::history::{Entry, Maker};
 use matsu_core::id::{ChatId, RunId};
 use matsu_core::limits::CHAT_LINE_CHARS_MAX;
 use matsu_core::ports::store::StoreError;
@@ -32,6 +32,7 @@ pub use chat::Spoken;
 use taken::Taken;
 pub use view::LiveView;
 
+use super::line::Line;
 use super::open_chats::{ChatError, OpenChat, OpenChats, Posted};
 use super::roster::Roster;
 use super::standing::StandingApprovals;
@@ -153,10 +154,10 @@ impl LiveChats {
         &self,
         owner: &Principal,
         id: &ChatId,
-        text: &str,
+        line: Line,
         to: Option<&[String]>,
     ) -> Result<Posted, ChatError> {
-        if text.chars().count() > CHAT_LINE_CHARS_MAX {
+        if line.text.chars().count() > CHAT_LINE_CHARS_MAX {
             let message = format!("a line has at most {CHAT_LINE_CHARS_MAX} characters");
             return Err(StoreError::Refused { code: ErrorCode::InvalidParams, message }.into());
         }
@@ -170,8 +171,8 @@ impl LiveChats {
         // No model answers now, so what was left unfinished can be taken in.
         let open_chat = open_chat.recover(drafts).await?;
         let posted = match to {
-            Some(names) => open_chat.post_to(text, names).await?,
-            None => open_chat.post(text).await?,
+            Some(names) => open_chat.post_to(&line, names).await?,
+            None => open_chat.post(line).await?,
         };
         let tools = self.inner.tools.for_chat(&open_chat.transcript);
         let place = open_chat.transcript.place;
@@ -244,6 +245,11 @@ impl LiveChats {
     pub async fn follow(&self, owner: &Principal, id: &ChatId) -> Result<watch::Receiver<u64>, ChatError> {
         self.open_chats().look_into(owner, id).await?;
         Ok(self.with(id, |chat| chat.version.subscribe()))
+    }
+
+    /// What has arrived of the answers under way.
+    pub(super) fn under_way(&self, id: &ChatId) -> Vec<Entry> {
+        self.with(id, |chat| chat.open_answers.drafts()).into_iter().flat_map(|draft| draft.entries).collect()
     }
 
     /// Stops the answer that is under way and keeps what came; false if there was none.

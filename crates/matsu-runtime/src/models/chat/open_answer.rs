@@ -64,9 +64,9 @@ impl OpenAnswer {
                 let (id, name, arguments) = (id.clone(), name.clone(), arguments.clone());
                 self.spoken(now).content.push(Item::ToolCall { id, name, arguments, signature: None });
             }
-            Event::ToolResult { id, name, content, is_error } => {
-                let (id, name, content) = (id.clone(), name.clone(), content.clone());
-                let result = Item::ToolResult { id, name, content, is_error: *is_error };
+            Event::ToolResult { id, name, content, is_error, images } => {
+                let (id, name, content, images) = (id.clone(), name.clone(), content.clone(), images.clone());
+                let result = Item::ToolResult { id, name, content, is_error: *is_error, images };
                 match self.draft.entries.last_mut() {
                     Some(last) if last.role == Role::Tool => last.content.push(result),
                     _ => self.draft.entries.push(Entry::tool(vec![result], now)),
@@ -97,8 +97,13 @@ mod tests {
     #[test]
     fn an_open_answer_is_a_valid_transcript_at_every_moment() {
         let call = |id: &str| Event::ToolCall { id: id.into(), name: "look".into(), arguments: json!({}) };
-        let result =
-            |id: &str| Event::ToolResult { id: id.into(), name: "look".into(), content: "x".into(), is_error: false };
+        let result = |id: &str| Event::ToolResult {
+            id: id.into(),
+            name: "look".into(),
+            content: "x".into(),
+            is_error: false,
+            images: Vec::new(),
+        };
         let events = [
             Event::Text("Let ".into()),
             Event::Text("me.".into()),

@@ -15,6 +15,7 @@ use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Draft, NewTranscript, StoredEntry, Transcript, check_name};
 
 use super::answering::{Answered, Answering, EventSink};
+use super::line::Line;
 use super::mentions::{self, Addressed, UnknownMention};
 use super::open_answer::OpenAnswers;
 use super::roster::Roster;
@@ -36,6 +37,8 @@ pub enum ChatError {
     Name(#[from] matsu_core::transcript::BadName),
     #[error("say something")]
     Blank,
+    #[error("{0}")]
+    Image(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -46,7 +49,7 @@ impl ChatError {
         match self {
             Self::Store(error) => error.code(),
             Self::Unasked(_) => ErrorCode::ResourceNotFound,
-            Self::Unknown(_) | Self::NoModel(_) | Self::NoModels | Self::Name(_) | Self::Blank => {
+            Self::Unknown(_) | Self::NoModel(_) | Self::NoModels | Self::Name(_) | Self::Blank | Self::Image(_) => {
                 ErrorCode::InvalidParams
             }
         }
@@ -176,7 +179,9 @@ impl OpenChat {
     ///
     /// # Errors
     /// An unknown mention, an empty text, the store.
-    pub async fn post(&self, text: &str) -> Result<Posted, ChatError> {
+    pub async fn post(&self, line: impl Into<Line>) -> Result<Posted, ChatError> {
+        let line = line.into();
+        let text = line.text.as_str();
         if text.trim().is_empty() {
             return Err(ChatError::Blank);
         }
@@ -184,26 +189,26 @@ impl OpenChat {
             Addressed::Models(names) => names,
             Addressed::Note => Vec::new(),
         };
-        self.post_for(text, speakers).await
+        self.post_for(&line, speakers).await
     }
 
     /// The same for models that are named beside the text, whatever the text begins with; for none: a note.
     ///
     /// # Errors
     /// An unknown name, an empty line, the store.
-    pub async fn post_to(&self, text: &str, names: &[String]) -> Result<Posted, ChatError> {
-        if text.trim().is_empty() {
+    pub async fn post_to(&self, line: &Line, names: &[String]) -> Result<Posted, ChatError> {
+        if line.text.trim().is_empty() {
             return Err(ChatError::Blank);
         }
         if let Some(unknown) = names.iter().find(|name| self.roster.get(name).is_none()) {
             return Err(ChatError::NoModel(unknown.clone()));
         }
         let speakers = self.roster.names().into_iter().filter(|known| names.iter().any(|name| name == known));
-        self.post_for(text, speakers.map(str::to_owned).collect()).await
+        self.post_for(line, speakers.map(str::to_owned).collect()).await
     }
 
-    async fn post_for(&self, text: &str, speakers: Vec<String>) -> Result<Posted, ChatError> {
-        let entry = Entry::user(text, self.open_chats.clock.now());
+    async fn post_for(&self, line: &Line, speakers: Vec<String>) -> Result<Posted, ChatError> {
+        let entry = line.entry(self.open_chats.clock.now());
         let seq = self.append(vec![entry.clone()], None).await?;
         let open_answers = OpenAnswers::of(speakers.iter().filter_map(|name| self.roster.get(name)));
         Ok(Posted { line: StoredEntry { seq, entry }, speakers, open_answers })

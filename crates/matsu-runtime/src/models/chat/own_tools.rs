@@ -99,7 +99,7 @@ impl ToolSource for OwnTools {
         let answer = match dispatch::call(tool, &cx, request.arguments).await {
             Reply::Done { body, is_error } => {
                 self.note(&request.name, &body);
-                ToolAnswer { content: body.to_string(), is_error }
+                ToolAnswer { is_error, ..ToolAnswer::good(body.to_string()) }
             }
             Reply::Interrupted { text, .. } => ToolAnswer::good(text),
             Reply::Task(id) => ToolAnswer::good(json!({ "ok": true, "task_id": id }).to_string()),

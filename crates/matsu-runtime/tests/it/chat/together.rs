@@ -52,7 +52,7 @@ async fn chats_do_not_delay_or_see_each_other() {
         let (open_chat, open_chats) = (open_chat.as_ref().unwrap(), &open_chats);
         async move {
             let name = if n == 0 { "slow" } else { "quick" };
-            let posted = open_chat.post(&format!("@{name} secret {n}")).await.unwrap();
+            let posted = open_chat.post(format!("@{name} secret {n}").as_str()).await.unwrap();
             let began = open_chats.clock.instant();
             let mut first = None;
             let mut tell = |_: &str, event: &Event| {

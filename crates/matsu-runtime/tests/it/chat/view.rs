@@ -88,7 +88,7 @@ async fn a_chat_with_an_agent_and_a_chat_with_models_go_through_the_same_view() 
         for _ in 0..2 {
             service.post_as_person(&me(), &with_agent.id, text.to_owned(), None).await.unwrap();
         }
-        chats.post(&me(), &with_models, text, None).await.unwrap();
+        chats.post(&me(), &with_models, text.into(), None).await.unwrap();
         answered(&chats, clock, &with_models).await;
     }
     let viewer = Viewer { principal: me(), is_admin: true };
@@ -117,7 +117,7 @@ async fn what_is_being_answered_is_behind_what_is_stored() {
     let model = FakeModel::new("m", [Turn::says(&pieces).pausing(Duration::from_millis(100))]).shared();
     let chats = live(store, clock, &model);
     let id = page_chat(&chats).await;
-    chats.post(&me(), &id, "@m go", None).await.unwrap();
+    chats.post(&me(), &id, "@m go".into(), None).await.unwrap();
     clock.sleep(Duration::from_secs(1)).await;
     let live = chats.view(&me(), &id, 0).await.unwrap();
     assert_eq!((live.answering, live.view.settled_seq, seqs(&live.view.messages)), (true, 1, vec![1, 2]));
@@ -139,7 +139,7 @@ async fn a_post_reads_its_chat_once() {
     for (text, answers) in [("@m a", 1), ("@m b", 2)] {
         let reads = || ["ReadChatContent", "ReadTranscript", "ReadChat"].map(|name| store.calls_of(name));
         let before = reads();
-        let posted = chats.post(&me(), &id, text, None).await.unwrap();
+        let posted = chats.post(&me(), &id, text.into(), None).await.unwrap();
         assert_eq!(ShownMessage::from(&posted.line).content, text);
         assert_eq!(reads(), [before[0] + 1, before[1], before[2]]);
         answered(&chats, clock, &id).await;

@@ -36,7 +36,7 @@ fn check_blocks<'a>(at: usize, role: &str, blocks: &'a [Value], mut asked: Vec<&
         let place = || format!("messages.{at}.content.{nth}");
         match (text(block, "type"), role) {
             ("text", _) => ensure(!text(block, "text").trim().is_empty(), || format!("{}: text is empty", place()))?,
-            ("image", "user") => {}
+            ("image", "user") => image(block).map_err(|why| format!("{}: {why}", place()))?,
             ("thinking", "assistant") => {
                 ensure(!text(block, "signature").is_empty(), || format!("{}: signature required", place()))?;
             }
@@ -54,10 +54,34 @@ fn check_blocks<'a>(at: usize, role: &str, blocks: &'a [Value], mut asked: Vec<&
                 let found = asked.iter().position(|waiting| *waiting == id);
                 let found = found.ok_or_else(|| format!("{}: unexpected tool_use_id {id:?}", place()))?;
                 asked.remove(found);
+                result(block).map_err(|why| format!("{}: {why}", place()))?;
             }
             (kind, _) => return Err(format!("{}: a {role} message cannot hold {kind:?}", place())),
         }
     }
     ensure(asked.is_empty(), || format!("messages.{at}: tool_use ids without tool_result blocks: {asked:?}"))?;
     Ok(calls)
+}
+
+/// A text, or texts and images; only text if it is an error.
+fn result(block: &Value) -> Checked {
+    for part in list(block, "content") {
+        match text(part, "type") {
+            "text" => ensure(!text(part, "text").trim().is_empty(), || "text is empty".to_owned())?,
+            "image" if block.get("is_error") == Some(&true.into()) => {
+                return Err("all content must be type \"text\" if `is_error` is true".to_owned());
+            }
+            "image" => image(part)?,
+            other => return Err(format!("a tool_result cannot hold {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+fn image(block: &Value) -> Checked {
+    let source = block.get("source").unwrap_or(&Value::Null);
+    let known = ["image/jpeg", "image/png", "image/gif", "image/webp"].contains(&text(source, "media_type"));
+    ensure(known && text(source, "type") == "base64" && !text(source, "data").is_empty(), || {
+        format!("source: not an image: {source}")
+    })
 }

@@ -18,7 +18,12 @@ pub fn check(body: &Value) -> Checked {
             ensure(open.is_empty(), || format!("messages[{at}]: tool_call_ids without a response: {open:?}"))?;
         }
         match role {
-            "system" | "developer" | "user" => ensure(!is_empty(message), || format!("messages[{at}] is empty"))?,
+            "system" | "developer" | "user" => {
+                ensure(!is_empty(message), || format!("messages[{at}] is empty"))?;
+                for part in list(message, "content") {
+                    user_part(role, part).map_err(|why| format!("messages[{at}]: {why}"))?;
+                }
+            }
             "assistant" => {
                 let calls = list(message, "tool_calls");
                 ensure(!calls.is_empty() || !is_empty(message), || format!("messages[{at}]: content is missing"))?;
@@ -38,6 +43,18 @@ pub fn check(body: &Value) -> Checked {
         }
     }
     ensure(open.is_empty(), || format!("tool_call_ids without a response: {open:?}"))
+}
+
+/// Only what a user says may hold images.
+fn user_part(role: &str, part: &Value) -> Checked {
+    match text(part, "type") {
+        "text" => Ok(()),
+        "image_url" if role == "user" => {
+            let url = part.pointer("/image_url/url").and_then(Value::as_str).unwrap_or_default();
+            ensure(url.starts_with("data:image/") || url.starts_with("https://"), || "image_url: no image".to_owned())
+        }
+        other => Err(format!("a {role} message cannot hold {other:?}")),
+    }
 }
 
 fn check_call(call: &Value) -> Checked {

@@ -26,6 +26,7 @@ pub fn check(body: &Value) -> Checked {
         ensure(!parts.is_empty(), || format!("contents[{at}]: parts must not be empty"))?;
         let asked = std::mem::take(&mut open);
         check_responses(at, parts, &asked)?;
+        parts.iter().filter_map(|part| part.get("inlineData")).try_for_each(check_image)?;
         open = parts.iter().filter_map(|part| part.get("functionCall")).collect();
         ensure(open.is_empty() || role == "model", || format!("contents[{at}]: only a model calls"))?;
         let first = parts.iter().find(|part| part.get("functionCall").is_some());
@@ -53,6 +54,12 @@ fn check_responses(at: usize, parts: &[Value], asked: &[&Value]) -> Checked {
         })?;
     }
     Ok(())
+}
+
+/// The vendor takes fewer kinds than others.
+fn check_image(blob: &Value) -> Checked {
+    let known = ["image/png", "image/jpeg", "image/webp"].contains(&text(blob, "mimeType"));
+    ensure(known && !text(blob, "data").is_empty(), || format!("Unsupported MIME type: {}", text(blob, "mimeType")))
 }
 
 fn only_known(schema: &Value) -> Checked {

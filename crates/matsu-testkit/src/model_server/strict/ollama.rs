@@ -17,6 +17,10 @@ pub fn check(body: &Value) -> Checked {
         if role != "tool" {
             ensure(open.is_empty(), || format!("messages[{at}]: calls without a result: {open:?}"))?;
         }
+        // Templates look for images in what a user says.
+        ensure(role == "user" || list(message, "images").is_empty(), || {
+            format!("messages[{at}]: images are the user's")
+        })?;
         match role {
             "system" | "user" => {}
             "assistant" => {

@@ -16,6 +16,9 @@ pub fn check(body: &Value) -> Checked {
             "message" => {
                 let known = ["user", "assistant", "system", "developer"].contains(&text(item, "role"));
                 ensure(known && !list(item, "content").is_empty(), || format!("input[{at}]: not a message: {item}"))?;
+                if text(item, "role") == "user" {
+                    list(item, "content").iter().try_for_each(input_part)?;
+                }
             }
             "function_call" => {
                 name(text(item, "name"))?;
@@ -30,7 +33,10 @@ pub fn check(body: &Value) -> Checked {
                 let place = open.iter().position(|waiting| *waiting == id);
                 let place = place.ok_or_else(|| format!("input[{at}]: no tool call found for call_id {id:?}"))?;
                 open.remove(place);
-                ensure(item.get("output").is_some_and(Value::is_string), || "an output is a text".to_owned())?;
+                let is_text = item.get("output").is_some_and(Value::is_string);
+                let parts = list(item, "output");
+                ensure(is_text || !parts.is_empty(), || "an output is a text, or a list of parts".to_owned())?;
+                parts.iter().try_for_each(input_part)?;
             }
             "reasoning" => {
                 let sealed = !text(item, "encrypted_content").is_empty() || body.get("store") != Some(&false.into());
@@ -40,4 +46,14 @@ pub fn check(body: &Value) -> Checked {
         }
     }
     ensure(open.is_empty(), || format!("no tool output found for function calls {open:?}"))
+}
+
+fn input_part(part: &Value) -> Checked {
+    match text(part, "type") {
+        "input_text" => Ok(()),
+        "input_image" => {
+            ensure(text(part, "image_url").starts_with("data:image/"), || "image_url: no image".to_owned())
+        }
+        other => Err(format!("input cannot hold {other:?}")),
+    }
 }

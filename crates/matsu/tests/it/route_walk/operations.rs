@@ -104,6 +104,7 @@ pub const OPERATIONS: &[(&str, Gets)] = &[
     ("open_chat", Gets::Own),
     ("read_chat", Gets::Nothing),
     ("list_messages", Gets::Nothing),
+    ("list_images", Gets::Nothing),
     ("write_message", Gets::Nothing),
     ("end_chat", Gets::Nothing),
     ("stop_in_chat", Gets::Nothing),
