@@ -8,6 +8,7 @@ mod delivered;
 mod halt;
 pub mod materials;
 mod meter;
+mod model_calls;
 mod pages;
 mod picking;
 mod reading;

@@ -197,6 +197,7 @@ impl OpenChat {
             store: &self.open_chats.store,
             clock: self.open_chats.clock,
             chat_id: self.id(),
+            owner: &self.transcript.owner,
             snapshot: &snapshot,
             speakers,
             options,
