@@ -210,7 +210,8 @@ fn micros(dollars: f64) -> u64 {
 fn fault(code: ErrorCode) -> ProviderFault {
     match code {
         ErrorCode::AgentApiError => ProviderFault::Server { after: Some(Duration::from_secs(5)) },
-        ErrorCode::AgentQuota => ProviderFault::RateLimited { after: None },
+        // One that comes back by itself is a verdict of its own; this one is paid for first.
+        ErrorCode::AgentQuota => ProviderFault::Refused,
         ErrorCode::AgentNotInstalled | ErrorCode::AgentNotFound => ProviderFault::Auth,
         _ => ProviderFault::BadRequest,
     }
