@@ -62,11 +62,7 @@ impl Judge for ModelJudge {
         CLAIMS_AT_ONCE
     }
 
-    async fn stances_of(
-        &self,
-        asked: &[ToJudge<'_>],
-        account: &ModelAccount,
-    ) -> Result<Vec<Vec<Stance>>, ModelError> {
+    async fn stances_of(&self, asked: &[ToJudge<'_>], account: &ModelAccount) -> Result<Vec<Vec<Stance>>, ModelError> {
         let mut texts: Vec<&str> = asked.iter().flat_map(|one| one.passages.iter().copied()).collect();
         texts.sort_unstable();
         texts.dedup();

@@ -31,11 +31,7 @@ pub trait Judge: Send + Sync {
 
     /// The stances for several claims, one list for each, in order. A judge that asks a model asks once, and notes in the
     /// account what that cost.
-    async fn stances_of(
-        &self,
-        asked: &[ToJudge<'_>],
-        _account: &ModelAccount,
-    ) -> Result<Vec<Vec<Stance>>, ModelError> {
+    async fn stances_of(&self, asked: &[ToJudge<'_>], _account: &ModelAccount) -> Result<Vec<Vec<Stance>>, ModelError> {
         let mut found = Vec::with_capacity(asked.len());
         for one in asked {
             found.push(self.stances(one.claim, &one.passages).await?);

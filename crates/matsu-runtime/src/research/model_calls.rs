@@ -85,7 +85,7 @@ pub(super) async fn halt(cx: &JobContext, error: ModelError) -> Halt {
     }
     let pause = after.unwrap_or_else(|| QUOTA_PAUSE.saturating_mul(1 << waits.min(10)).min(QUOTA_PAUSE_MAX));
     let until: Timestamp = cx.runtime().clock().now().plus(pause.max(std::time::Duration::from_secs(1)));
-    cx.progress(&format!("{OUT_OF_QUOTA} until {until}: {why}")).await;
+    cx.last_progress(&format!("{OUT_OF_QUOTA} until {until}: {why}")).await;
     Halt::NotBefore(until)
 }
 
@@ -97,8 +97,7 @@ pub(super) async fn quota_waits(runtime: &Runtime, task: &Task) -> Result<Vec<St
     if task.counts.queued == 0 {
         return Ok(Vec::new());
     }
-    let filter =
-        JobFilter { task_id: Some(task.id.clone()), state: Some(JobState::Queued), ..JobFilter::default() };
+    let filter = JobFilter { task_id: Some(task.id.clone()), state: Some(JobState::Queued), ..JobFilter::default() };
     let page = PageRequest::new(None, Some(SEARCHES_LISTED_MAX));
     let queued = runtime.store().run(ListJobSummaries { filter, page }).await?.items;
     let mut waits: Vec<String> = queued.iter().filter_map(JobSummary::progress_line).collect();

@@ -4,8 +4,8 @@ use matsu_core::budget::BudgetLine;
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::{MATERIALS_LIMIT_MAX, REPORT_CLAIMS_MAX, REPORT_PAGES_MAX, SEARCHES_LISTED_MAX};
 use matsu_core::ports::store::{
-    ClaimView, EdgeView, FragmentsOf, MaterialsWish, Only, PagesOf, ReadBudget, ReadEvidenceTotals, ReadMaterials, ReadSearches,
-    ReportJobs, SearchRow, SearchWish, StoreError,
+    ClaimView, EdgeView, FragmentsOf, MaterialsWish, Only, PagesOf, ReadBudget, ReadEvidenceTotals, ReadMaterials,
+    ReadSearches, ReportJobs, SearchRow, SearchWish, StoreError,
 };
 use matsu_core::research::agreement::closest_sentence;
 use matsu_core::research::evidence::Relation;
@@ -178,7 +178,9 @@ fn searched(row: &SearchRow) -> Searched {
     let none = SearchTally::default();
     let tally = row.tally.as_ref().unwrap_or(&none);
     let code = row.job.error_code.clone().or_else(|| tally.error_code.clone());
-    let error = match (code, row.job.error_message.clone()) {
+    // Why it fell short is its last note; the others are about single pages.
+    let why = tally.notes.last().filter(|note| code.is_some() && !note.contains("://")).cloned();
+    let error = match (code, row.job.error_message.clone().or(why)) {
         (Some(code), Some(message)) => Some(format!("{code}: {message}")),
         (code, message) => code.or(message),
     };

@@ -8,7 +8,8 @@ use crate::api::until;
 use crate::home::{Home, Ran, run};
 
 /// What such a program answers in research, and in a chat.
-const CLAIMS: &str = r#"{\"claims\":[{\"passage\":1,\"text\":\"A program states it.\",\"quote\":\"Long polling reduces token use\"}]}"#;
+const CLAIMS: &str =
+    r#"{\"claims\":[{\"passage\":1,\"text\":\"A program states it.\",\"quote\":\"Long polling reduces token use\"}]}"#;
 
 /// A program with the stream of Claude Code, which says what it has used. The shell script decides what it says.
 fn claude_like(script: &str) -> String {
@@ -46,10 +47,10 @@ fn with_config<'a>(args: &[&'a str], config: &'a str) -> Vec<&'a str> {
 
 /// A task with one search, under way.
 fn begin(home: &Home, config: &str) -> String {
-    let call = |tool: &str, arguments: &Value| {
-        home.run_json(&with_config(&["call", tool, &arguments.to_string()], config))
-    };
-    let task = call("create_task", &json!({ "query": "long polling token use" }))["task_id"].as_str().unwrap().to_owned();
+    let call =
+        |tool: &str, arguments: &Value| home.run_json(&with_config(&["call", tool, &arguments.to_string()], config));
+    let task =
+        call("create_task", &json!({ "query": "long polling token use" }))["task_id"].as_str().unwrap().to_owned();
     let options = json!({ "engines": ["local"] });
     call("queue_searches", &json!({ "task_id": task, "queries": ["long polling"], "options": options }));
     task
@@ -126,7 +127,7 @@ fn what_a_program_uses_is_counted_for_the_task_its_report_and_the_sums_of_usage(
     assert!(tokens >= 2_000 && tokens % 1_000 == 0, "{status}");
     let cost = status["budget"]["model_cost"].as_f64().unwrap();
     assert!((cost - 0.02 * tokens as f64 / 1_000.0).abs() < 1e-6, "{status}");
-    let report = home.run(&with_config(&["export", task, "--format", "md"], &config)).good();
+    let report = home.run(&with_config(&["export", task, "--format", "markdown"], &config)).good();
     assert!(report.out.contains(&format!("used {tokens} tokens, which cost {cost:.4}")), "{report:?}");
     assert_eq!(counted_tokens(&home, &config), tokens);
     // A line in a chat is one more call.
@@ -143,19 +144,33 @@ fn counted_tokens(home: &Home, config: &str) -> i64 {
     sum["input_tokens"].as_i64().unwrap() + sum["output_tokens"].as_i64().unwrap()
 }
 
+/// The status of a task, once it says that it waits for a quota.
+fn waits_for_quota(home: &Home, task: &str, config: &str) -> Value {
+    let wish = json!({ "task_id": task }).to_string();
+    until("the wait is named", Duration::from_secs(60), || {
+        let status = home.run_json(&with_config(&["call", "get_status", &wish], config));
+        status["warnings"].to_string().contains("the model is out of quota until").then_some(status)
+    })
+}
+
 #[test]
 fn a_quota_that_comes_back_is_waited_for() {
-    let limited = result("usage limit reached, try again in 2 seconds", true);
+    let (home, _) = research_home("", "");
+    let mark = home.path("paid").display().to_string();
+    let limited = result("usage limit reached, try again in 3 seconds", true);
     let good = result(&CLAIMS.replace('"', "\\\""), false);
-    let (home, folder) = research_home("", "");
-    let mark = home.path("asked").display().to_string();
-    let script = format!("if [ -e {mark} ]; then {good}; else : > {mark}; {limited}; fi");
+    let script = format!("if [ -e {mark} ]; then {good}; else {limited}; fi");
     std::fs::write(home.path("agents/counted.toml"), claude_like(&script)).unwrap();
     let config = home.path("config.toml").display().to_string();
     let _daemon = home.serve_with(&["--config", &config]);
-    let answer = home.run_json(&with_config(&["research", "long polling token use", "--dir", &folder], &config));
-    let claims = answer["claims"].as_array().unwrap();
-    assert!(claims.iter().any(|claim| claim["text"] == "A program states it."), "{answer}");
+    let task = begin(&home, &config);
+    waits_for_quota(&home, &task, &config);
+    std::fs::write(&mark, "").unwrap();
+    let wish = json!({ "task_id": task }).to_string();
+    until("the claim is made after all", Duration::from_secs(60), || {
+        let found = home.run_json(&with_config(&["call", "get_materials", &wish], &config));
+        found["claims"].to_string().contains("A program states it.").then_some(())
+    });
 }
 
 #[test]
@@ -164,13 +179,14 @@ fn a_quota_that_is_gone_for_hours_is_named_and_nothing_fails() {
     let config = home.path("config.toml").display().to_string();
     let _daemon = home.serve_with(&["--config", &config]);
     let task = begin(&home, &config);
-    let status = until("the wait is named", Duration::from_secs(60), || {
-        let wish = json!({ "task_id": task }).to_string();
-        let status = home.run_json(&with_config(&["call", "get_status", &wish], &config));
-        status["warnings"].to_string().contains("the model is out of quota until").then_some(status)
-    });
-    assert_eq!((status["status"].as_str(), status["searches"][0]["status"].as_str()), (Some("exploring"), Some("queued")));
+    let status = waits_for_quota(&home, &task, &config);
+    assert_eq!(
+        (status["status"].as_str(), status["searches"][0]["status"].as_str()),
+        (Some("exploring"), Some("queued"))
+    );
     assert_eq!(status["searches"][0]["error"], Value::Null, "{status}");
+    let report = home.run(&with_config(&["export", &task, "--format", "markdown"], &config)).good();
+    assert!(report.out.contains("the model is out of quota until"), "{report:?}");
 }
 
 #[test]
