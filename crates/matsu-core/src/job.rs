@@ -74,9 +74,7 @@ impl Job {
     /// What it has noted as its progress, in words.
     #[must_use]
     pub fn progress_line(&self) -> Option<String> {
-        let text = self.progress_json.as_deref()?;
-        let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        Some(value["message"].as_str().unwrap_or(text).to_owned())
+        Some(progress_line(self.progress_json.as_deref()?))
     }
 }
 
@@ -102,6 +100,19 @@ pub struct JobSummary {
     pub output_head: Option<String>,
     pub output_bytes: Option<i64>,
     pub seq: i64,
+}
+
+impl JobSummary {
+    /// What it has noted as its progress, in words.
+    #[must_use]
+    pub fn progress_line(&self) -> Option<String> {
+        Some(progress_line(self.progress_json.as_deref()?))
+    }
+}
+
+fn progress_line(text: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    value["message"].as_str().unwrap_or(text).to_owned()
 }
 
 /// A job to be queued.

@@ -6,6 +6,7 @@ pub mod cookie_vault;
 pub mod extractor;
 pub mod fetcher;
 pub mod judge;
+pub mod model_account;
 pub mod notice_channel;
 pub mod provider;
 pub mod report_writer;

@@ -7,6 +7,7 @@ mod asking;
 mod delivered;
 mod halt;
 pub mod materials;
+mod model_calls;
 mod pages;
 mod picking;
 mod reading;

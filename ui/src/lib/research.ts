@@ -21,7 +21,7 @@ export interface ResearchStatus {
   searches?: Search[];
   queue?: { depth: number; running: number; items: { id: string; query: string; status: string; progress?: string | null }[] };
   metrics?: { total_searches: number; satisfied_count: number; total_pages: number; total_fragments: number; total_claims: number };
-  budget?: { pages_used: number; pages_limit: number; time_used_seconds: number; time_limit_seconds: number; remaining_percent: number };
+  budget?: { pages_used: number; pages_limit: number; time_used_seconds: number; time_limit_seconds: number; remaining_percent: number; model_tokens?: number; model_cost?: number };
   auth_queue?: { pending_count: number; high_priority_count: number };
   warnings?: (string | { message?: string })[];
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use matsu_core::clock::Clock;
 use matsu_core::ports::claim_maker::{CLAIMS_PER_FRAGMENT_MAX, ClaimDraft, ClaimMaker, ClaimRequest, ModelError};
+use matsu_core::ports::model_account::ModelAccount;
 use matsu_core::ports::provider::Provider;
 use matsu_core::research::evidence::Extraction;
 use matsu_core::slot::Slot;
@@ -49,14 +50,19 @@ impl ClaimMaker for ModelClaims {
     }
 
     async fn claims(&self, request: &ClaimRequest) -> Result<Vec<ClaimDraft>, ModelError> {
-        Ok(self.claims_of(std::slice::from_ref(request)).await?.pop().unwrap_or_default())
+        let account = ModelAccount::default();
+        Ok(self.claims_of(std::slice::from_ref(request), &account).await?.pop().unwrap_or_default())
     }
 
     fn fragments_at_once(&self) -> usize {
         PASSAGES_AT_ONCE
     }
 
-    async fn claims_of(&self, requests: &[ClaimRequest]) -> Result<Vec<Vec<ClaimDraft>>, ModelError> {
+    async fn claims_of(
+        &self,
+        requests: &[ClaimRequest],
+        account: &ModelAccount,
+    ) -> Result<Vec<Vec<ClaimDraft>>, ModelError> {
         let Some(first) = requests.first() else { return Ok(Vec::new()) };
         let passages = requests
             .iter()
@@ -68,7 +74,7 @@ impl ClaimMaker for ModelClaims {
             "passages": passages.collect::<Vec<_>>(),
         });
         let question = Question { name: "claims", instructions: INSTRUCTIONS, schema: schema(), data };
-        let answer: ClaimsAnswer = ask(&self.provider, self.clock, &question).await?;
+        let answer: ClaimsAnswer = ask(&self.provider, self.clock, &question, account).await?;
         let mut found = vec![Vec::new(); requests.len()];
         for claim in answer.claims {
             let Some(at) = claim.passage.checked_sub(1).filter(|at| *at < requests.len()) else { continue };
@@ -103,6 +109,7 @@ fn schema() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use matsu_core::ports::provider::ProviderFault;
     use matsu_testkit::fake_model::{FakeModel, Turn};
 
     use super::*;
@@ -139,10 +146,12 @@ mod tests {
         let model = FakeModel::new("m", [Turn::says(&[&said.to_string()])]).shared();
         let maker = ModelClaims { provider: Arc::clone(&model) as Arc<_>, clock: Clock::system() };
         let other = ClaimRequest { fragment: "It snows.".into(), ..request() };
-        let found = maker.claims_of(&[request(), other]).await.unwrap();
+        let account = ModelAccount::default();
+        let found = maker.claims_of(&[request(), other], &account).await.unwrap();
         let texts: Vec<Vec<&str>> =
             found.iter().map(|claims| claims.iter().map(|claim| claim.text.as_str()).collect()).collect();
         assert_eq!(texts, [["It rains."], ["It snows."]]);
+        assert_eq!(account.take().len(), 1, "each call is counted");
         assert_eq!(model.requests().len(), 1);
     }
 
@@ -159,6 +168,16 @@ mod tests {
         let maker = ModelClaims { provider: model, clock: Clock::system() };
         let claims = maker.claims(&request()).await.unwrap();
         assert_eq!(claims, [ClaimDraft { text: "It rains.".into(), quote: "It rains".into() }]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_model_out_of_quota_says_for_how_long() {
+        let hour = std::time::Duration::from_secs(3_600);
+        let limited = ProviderFault::RateLimited { after: Some(hour) };
+        let model = FakeModel::new("m", [Turn::refused(limited)]).shared();
+        let maker = ModelClaims { provider: model, clock: Clock::system() };
+        let error = maker.claims(&request()).await.unwrap_err();
+        assert!(matches!(error, ModelError::OutOfQuota { after: Some(after), .. } if after == hour), "{error}");
     }
 
     #[tokio::test(start_paused = true)]

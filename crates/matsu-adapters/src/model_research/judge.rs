@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use matsu_core::clock::Clock;
 use matsu_core::ports::claim_maker::ModelError;
 use matsu_core::ports::judge::{Judge, ToJudge};
+use matsu_core::ports::model_account::ModelAccount;
 use matsu_core::ports::provider::Provider;
 use matsu_core::research::stance::Stance;
 use matsu_core::slot::Slot;
@@ -54,14 +55,14 @@ impl Judge for ModelJudge {
 
     async fn stances(&self, claim: &str, passages: &[&str]) -> Result<Vec<Stance>, ModelError> {
         let asked = ToJudge { claim, passages: passages.to_vec() };
-        Ok(self.stances_of(&[asked]).await?.pop().unwrap_or_default())
+        Ok(self.stances_of(&[asked], &ModelAccount::default()).await?.pop().unwrap_or_default())
     }
 
     fn claims_at_once(&self) -> usize {
         CLAIMS_AT_ONCE
     }
 
-    async fn stances_of(&self, asked: &[ToJudge<'_>]) -> Result<Vec<Vec<Stance>>, ModelError> {
+    async fn stances_of(&self, asked: &[ToJudge<'_>], account: &ModelAccount) -> Result<Vec<Vec<Stance>>, ModelError> {
         let mut texts: Vec<&str> = asked.iter().flat_map(|one| one.passages.iter().copied()).collect();
         texts.sort_unstable();
         texts.dedup();
@@ -78,7 +79,7 @@ impl Judge for ModelJudge {
         let passages = texts.iter().enumerate().map(|(at, text)| json!({ "number": at + 1, "text": text }));
         let data = json!({ "claims": claims.collect::<Vec<_>>(), "passages": passages.collect::<Vec<_>>() });
         let question = Question { name: "stances", instructions: INSTRUCTIONS, schema: schema(), data };
-        let answer: StanceAnswer = ask(&self.provider, self.clock, &question).await?;
+        let answer: StanceAnswer = ask(&self.provider, self.clock, &question, account).await?;
         for stance in answer.stances {
             let pair = stance.claim.checked_sub(1).and_then(|at| Some((at, asked.get(at)?)));
             let Some((at, one)) = pair else {
@@ -131,7 +132,7 @@ mod tests {
             ToJudge { claim: "It rains.", passages: vec!["b", "a"] },
             ToJudge { claim: "It snows.", passages: vec!["a"] },
         ];
-        let found = judge.stances_of(&asked).await.unwrap();
+        let found = judge.stances_of(&asked, &ModelAccount::default()).await.unwrap();
         assert!((found[0][0].supports - 0.9).abs() < 1e-9, "the passages are numbered in the order of their texts");
         assert_eq!((found[0][1], found[1][0]), (Stance::abstained(), Stance::abstained()));
         assert_eq!(model.requests().len(), 1);

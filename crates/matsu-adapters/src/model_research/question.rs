@@ -7,7 +7,10 @@ use futures_util::StreamExt;
 use matsu_core::clock::Clock;
 use matsu_core::history::{Entry, Item};
 use matsu_core::ports::claim_maker::ModelError;
-use matsu_core::ports::provider::{ModelEvent, ModelRequest, OutputShape, Provider};
+use matsu_core::ports::model_account::{ModelAccount, ModelCall};
+use matsu_core::ports::provider::{
+    ModelEvent, ModelRequest, OutputShape, Provider, ProviderError, ProviderFault, Usage,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -29,10 +32,11 @@ pub async fn ask<T: DeserializeOwned>(
     provider: &Arc<dyn Provider>,
     clock: Clock,
     question: &Question,
+    account: &ModelAccount,
 ) -> Result<T, ModelError> {
     let mut wrong = String::new();
     for _ in 0..TRIES {
-        let said = clock.within(ANSWER_MAX, once(provider, clock, question)).await;
+        let said = clock.within(ANSWER_MAX, once(provider, clock, question, account)).await;
         let said =
             said.ok_or_else(|| ModelError::Unavailable(format!("no answer within {} s", ANSWER_MAX.as_secs())))??;
         match serde_json::from_str(json_in(&said)) {
@@ -43,17 +47,27 @@ pub async fn ask<T: DeserializeOwned>(
     Err(ModelError::Malformed(wrong))
 }
 
-async fn once(provider: &Arc<dyn Provider>, clock: Clock, question: &Question) -> Result<String, ModelError> {
+async fn once(
+    provider: &Arc<dyn Provider>,
+    clock: Clock,
+    question: &Question,
+    account: &ModelAccount,
+) -> Result<String, ModelError> {
     let now = clock.now();
     let shape = OutputShape { name: question.name.to_owned(), schema: question.schema.clone() };
     let system =
         format!("{} Answer with JSON of this schema and nothing else: {}", question.instructions, shape.schema);
     let history = vec![Entry::system(system, now), Entry::user(question.data.to_string(), now)];
     let request = ModelRequest { history: history.into(), tools: Arc::from([]), output: Some(shape) };
-    let failed = |error: matsu_core::ports::provider::ProviderError| ModelError::Unavailable(error.to_string());
     let mut stream = provider.begin(request).await.map_err(failed)?;
+    let mut own_cost = None;
     while let Some(event) = stream.next().await {
-        if let ModelEvent::End(turn) = event.map_err(failed)? {
+        let event = event.map_err(failed)?;
+        if let ModelEvent::Cost(micros) = event {
+            own_cost = Some(micros);
+        }
+        if let ModelEvent::End(turn) = event {
+            account.add(call(provider.as_ref(), turn.usage, own_cost));
             let texts = turn.items.iter().filter_map(|item| match item {
                 Item::Text { text, .. } => Some(text.as_str()),
                 _ => None,
@@ -62,6 +76,23 @@ async fn once(provider: &Arc<dyn Provider>, clock: Clock, question: &Question) -
         }
     }
     Err(ModelError::Unavailable("the answer was cut off".to_owned()))
+}
+
+/// What asking has cost: by the price that is configured, or by the program's own account.
+#[expect(clippy::cast_precision_loss, reason = "a cost has few digits")]
+fn call(provider: &dyn Provider, usage: Usage, own_cost: Option<u64>) -> ModelCall {
+    let micros = provider.price().map(|price| price.of(usage)).or(own_cost);
+    let Usage { input_tokens, output_tokens, .. } = usage;
+    let cost_usd = micros.map(|micros| micros as f64 / 1e6);
+    let usage = matsu_core::usage::Usage { input_tokens, output_tokens, cost_usd };
+    ModelCall { model: provider.maker().model, agent: provider.agent().map(str::to_owned), usage }
+}
+
+fn failed(error: ProviderError) -> ModelError {
+    match error.fault {
+        ProviderFault::RateLimited { after } => ModelError::OutOfQuota { why: error.to_string(), after },
+        _ => ModelError::Unavailable(error.to_string()),
+    }
 }
 
 /// Models like to wrap JSON in a fence, and programs to say a sentence around it.

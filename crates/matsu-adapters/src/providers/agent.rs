@@ -116,6 +116,10 @@ impl Provider for AgentModel {
         None
     }
 
+    fn agent(&self) -> Option<&str> {
+        Some(&self.agent)
+    }
+
     async fn begin(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let (job, live) = self.start(&request).await?;
         let answering = Answering {
@@ -156,6 +160,9 @@ impl Answering {
                 RunEvent::Usage(usage) => {
                     let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
                     self.usage = Usage { input_tokens, output_tokens, cached_tokens: 0 };
+                    if let Some(cost) = usage.cost_usd {
+                        return Some((Ok(ModelEvent::Cost(micros(cost))), Some(self)));
+                    }
                 }
                 // A model is asked, and asks nothing back.
                 RunEvent::Question(_) => self.live.end(),
@@ -194,11 +201,17 @@ impl Answering {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cost is small, and not negative")]
+fn micros(dollars: f64) -> u64 {
+    (dollars.max(0.0) * 1e6).round() as u64
+}
+
 /// Asking again starts the program again; only what the vendor's servers did wrong may pass.
 fn fault(code: ErrorCode) -> ProviderFault {
     match code {
         ErrorCode::AgentApiError => ProviderFault::Server { after: Some(Duration::from_secs(5)) },
-        ErrorCode::AgentQuota => ProviderFault::RateLimited { after: None },
+        // One that comes back by itself is a verdict of its own; this one is paid for first.
+        ErrorCode::AgentQuota => ProviderFault::Refused,
         ErrorCode::AgentNotInstalled | ErrorCode::AgentNotFound => ProviderFault::Auth,
         _ => ProviderFault::BadRequest,
     }

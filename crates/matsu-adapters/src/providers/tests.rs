@@ -56,7 +56,7 @@ async fn turn(provider: &dyn Provider, history: Vec<Entry>) -> Result<(String, M
     while let Some(event) = stream.next().await {
         match event? {
             ModelEvent::Text(piece) => text.push_str(&piece),
-            ModelEvent::Thinking(_) => {}
+            ModelEvent::Thinking(_) | ModelEvent::Cost(_) => {}
             ModelEvent::End(turn) => return Ok((text, turn)),
         }
     }

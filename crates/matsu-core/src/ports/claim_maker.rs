@@ -1,9 +1,13 @@
 //! Claims: statements that a fragment makes about a question.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use crate::research::evidence::Extraction;
 use crate::slot::Slot;
+
+use super::model_account::ModelAccount;
 
 /// Claims one fragment may give at most.
 pub const CLAIMS_PER_FRAGMENT_MAX: usize = 5;
@@ -29,8 +33,13 @@ pub trait ClaimMaker: Send + Sync {
         1
     }
 
-    /// The claims of several fragments of one search, one list for each, in order. A maker that asks a model asks once.
-    async fn claims_of(&self, requests: &[ClaimRequest]) -> Result<Vec<Vec<ClaimDraft>>, ModelError> {
+    /// The claims of several fragments of one search, one list for each, in order. A maker that asks a model asks once,
+    /// and notes in the account what that cost.
+    async fn claims_of(
+        &self,
+        requests: &[ClaimRequest],
+        _account: &ModelAccount,
+    ) -> Result<Vec<Vec<ClaimDraft>>, ModelError> {
         let mut found = Vec::with_capacity(requests.len());
         for request in requests {
             found.push(self.claims(request).await?);
@@ -101,6 +110,13 @@ pub enum ModelError {
     /// It may work another time.
     #[error("the model did not answer: {0}")]
     Unavailable(String),
+    /// Its quota is used up, or it is asked too often. It works again after a while.
+    #[error("the model's quota is used up: {why}")]
+    OutOfQuota {
+        why: String,
+        /// Absent: the vendor does not say when.
+        after: Option<Duration>,
+    },
     /// Its answer cannot be used.
     #[error("the model's answer cannot be used: {0}")]
     Malformed(String),

@@ -6,6 +6,7 @@ use crate::research::stance::Stance;
 use crate::slot::Slot;
 
 use super::claim_maker::ModelError;
+use super::model_account::ModelAccount;
 
 #[async_trait]
 pub trait Judge: Send + Sync {
@@ -28,8 +29,9 @@ pub trait Judge: Send + Sync {
         1
     }
 
-    /// The stances for several claims, one list for each, in order. A judge that asks a model asks once.
-    async fn stances_of(&self, asked: &[ToJudge<'_>]) -> Result<Vec<Vec<Stance>>, ModelError> {
+    /// The stances for several claims, one list for each, in order. A judge that asks a model asks once, and notes in the
+    /// account what that cost.
+    async fn stances_of(&self, asked: &[ToJudge<'_>], _account: &ModelAccount) -> Result<Vec<Vec<Stance>>, ModelError> {
         let mut found = Vec::with_capacity(asked.len());
         for one in asked {
             found.push(self.stances(one.claim, &one.passages).await?);

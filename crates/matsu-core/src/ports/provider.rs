@@ -38,6 +38,11 @@ pub trait Provider: Send + Sync {
         &[]
     }
 
+    /// The agent whose program answers, if one does. What it says it cost is not what is paid: a subscription pays.
+    fn agent(&self) -> Option<&str> {
+        None
+    }
+
     /// Begins a turn. Returns once the vendor has accepted the request.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use crate::slot::Slot;
 
 use super::claim_maker::ModelError;
+use super::model_account::ModelAccount;
 
 #[async_trait]
 pub trait ReportWriter: Send + Sync {
@@ -15,7 +16,8 @@ pub trait ReportWriter: Send + Sync {
     fn slot(&self) -> Option<Slot>;
 
     /// The texts are data: nothing in them is followed. The caller removes sentences that their claims do not support.
-    async fn write(&self, request: &WriteRequest) -> Result<Draft, ModelError>;
+    /// What it cost is noted in the account.
+    async fn write(&self, request: &WriteRequest, account: &ModelAccount) -> Result<Draft, ModelError>;
 }
 
 #[derive(Clone, Debug, Default)]

@@ -9,8 +9,9 @@ use tokio::sync::OwnedMutexGuard;
 use matsu_core::budget::BudgetUnit;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::ClaimId;
-use matsu_core::job::{Priority, Retry};
+use matsu_core::job::Priority;
 use matsu_core::ports::claim_maker::{CLAIMS_PER_FRAGMENT_MAX, ClaimDraft, ClaimRequest, ModelError};
+use matsu_core::ports::model_account::ModelAccount;
 use matsu_core::ports::store::{
     AuthItemsOf, FragmentsOf, NewAuthItem, NewClaim, NewEvidence, NewPage, PassagesOf, ReadRules, Reservation,
     StoreError,
@@ -24,6 +25,7 @@ use matsu_core::research::quote::find_quote;
 use crate::runtime::context::JobContext;
 
 use super::halt::Halt;
+use super::model_calls;
 use super::pages::{Reader, Reading};
 use super::picking;
 use super::search_job::Search;
@@ -208,8 +210,8 @@ impl<'a> Search<'a> {
     async fn drafts_of(&self, fragments: &[Fragment]) -> Result<Vec<Option<Vec<ClaimDraft>>>, Halt> {
         match self.ask_for_claims(fragments).await? {
             Ok(drafts) => return Ok(drafts.into_iter().map(Some).collect()),
-            Err(error @ ModelError::Unavailable(_)) => return Err(unavailable(&error)),
             Err(ModelError::Malformed(why)) => tracing::info!(%why, "a model's claims cannot be used"),
+            Err(error) => return Err(model_calls::halt(self.cx, error).await),
         }
         if fragments.len() == 1 {
             return Ok(vec![None]);
@@ -218,11 +220,11 @@ impl<'a> Search<'a> {
         for fragment in fragments {
             match self.ask_for_claims(std::slice::from_ref(fragment)).await? {
                 Ok(mut drafts) => found.push(drafts.pop()),
-                Err(error @ ModelError::Unavailable(_)) => return Err(unavailable(&error)),
                 Err(ModelError::Malformed(why)) => {
                     tracing::info!(%why, "a model's claims were dropped");
                     found.push(None);
                 }
+                Err(error) => return Err(model_calls::halt(self.cx, error).await),
             }
         }
         Ok(found)
@@ -239,10 +241,13 @@ impl<'a> Search<'a> {
                 fragment: fragment.text.clone(),
             })
             .collect();
-        Ok(match maker.slot() {
-            Some(slot) => self.cx.with_permit(slot, maker.claims_of(&requests)).await?,
-            None => maker.claims_of(&requests).await,
-        })
+        let account = ModelAccount::default();
+        let drafts = match maker.slot() {
+            Some(slot) => self.cx.with_permit(slot, maker.claims_of(&requests, &account)).await?,
+            None => maker.claims_of(&requests, &account).await,
+        };
+        model_calls::count(self.cx, &account).await?;
+        Ok(drafts)
     }
 
     fn proven(&self, fragment: &Fragment, drafts: Vec<ClaimDraft>) -> Vec<NewClaim> {
@@ -344,11 +349,6 @@ impl<'a> Search<'a> {
             (false, false) => Ok(false),
         }
     }
-}
-
-/// A model that is away costs the job, which may work another time.
-fn unavailable(error: &ModelError) -> Halt {
-    Halt::Failed { code: ErrorCode::PipelineError, why: error.to_string(), retry: Retry::IfAllowed }
 }
 
 /// One address on its way.

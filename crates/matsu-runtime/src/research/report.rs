@@ -1,10 +1,11 @@
 //! The report of a task, from what the store has of it; and a citation in its context.
 
+use matsu_core::budget::BudgetLine;
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::{MATERIALS_LIMIT_MAX, REPORT_CLAIMS_MAX, REPORT_PAGES_MAX, SEARCHES_LISTED_MAX};
 use matsu_core::ports::store::{
-    ClaimView, EdgeView, FragmentsOf, MaterialsWish, Only, PagesOf, ReadEvidenceTotals, ReadMaterials, ReadSearches,
-    ReportJobs, SearchRow, SearchWish, StoreError,
+    ClaimView, EdgeView, FragmentsOf, MaterialsWish, Only, PagesOf, ReadBudget, ReadEvidenceTotals, ReadMaterials,
+    ReadSearches, ReportJobs, SearchRow, SearchWish, StoreError,
 };
 use matsu_core::research::agreement::closest_sentence;
 use matsu_core::research::evidence::Relation;
@@ -18,7 +19,8 @@ use serde::Serialize;
 use crate::runtime::Runtime;
 
 use super::materials::counting;
-use super::status_view::{model_warning, query_of, status_of, verification_warnings};
+use super::model_calls;
+use super::status_view::{BudgetView, model_warning, query_of, status_of, verification_warnings};
 
 /// The setting is `auto`, and no person was asked yet.
 const NO_CHOICE: &str = "research.model is auto and no model was chosen, so nothing was sent to one; choose with `matsu \
@@ -51,6 +53,8 @@ pub(super) async fn material(runtime: &Runtime, task: &Task) -> Result<Material,
     if all > claims_total {
         notes.push(format!("{} claims are left out: rejected by a person", all - claims_total));
     }
+    notes.extend(model_calls::quota_waits(runtime, task).await?);
+    notes.extend(model_use(&store.run(ReadBudget(task.id.clone())).await?));
     let (written, trouble) = written(runtime, task).await?;
     notes.extend(trouble);
     if !task.status.is_terminal() && task.counts.unfinished() > 0 {
@@ -70,6 +74,14 @@ pub(super) async fn material(runtime: &Runtime, task: &Task) -> Result<Material,
         written,
         notes,
     })
+}
+
+/// What the models of this task have used.
+fn model_use(lines: &[BudgetLine]) -> Option<String> {
+    let budget = BudgetView::of(lines);
+    let tokens = budget.model_tokens?;
+    let cost = budget.model_cost.map_or_else(String::new, |cost| format!(", which cost {cost:.4}"));
+    Some(format!("the models of this research used {tokens} tokens{cost}"))
 }
 
 /// The claims that no person rejected, best first, as many as a report looks at; and how many there are.
@@ -166,7 +178,9 @@ fn searched(row: &SearchRow) -> Searched {
     let none = SearchTally::default();
     let tally = row.tally.as_ref().unwrap_or(&none);
     let code = row.job.error_code.clone().or_else(|| tally.error_code.clone());
-    let error = match (code, row.job.error_message.clone()) {
+    // Why it fell short is its last note; the others are about single pages.
+    let why = tally.notes.last().filter(|note| code.is_some() && !note.contains("://")).cloned();
+    let error = match (code, row.job.error_message.clone().or(why)) {
         (Some(code), Some(message)) => Some(format!("{code}: {message}")),
         (code, message) => code.or(message),
     };

@@ -10,6 +10,7 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{Job, JobEnd, JobKind, NewJob, Retry};
 use matsu_core::limits::REPORT_CLAIMS_WRITTEN_MAX;
 use matsu_core::ports::claim_maker::ModelError;
+use matsu_core::ports::model_account::ModelAccount;
 use matsu_core::ports::report_writer::{ClaimToWrite, Draft, DraftSentence, ReportWriter, WriteRequest};
 use matsu_core::ports::store::{
     Enqueue, ReadEvidenceTotals, ReadJob, ReadSearches, ReadTask, SearchWish, StoreError, TaskLookup,
@@ -23,6 +24,7 @@ use crate::runtime::body::JobBody;
 use crate::runtime::context::JobContext;
 
 use super::halt::{Halt, wait_for_stop, wait_for_time};
+use super::model_calls;
 use super::report::material;
 use crate::runtime::ResearchKit;
 
@@ -91,16 +93,22 @@ async fn write(cx: &JobContext, writer: &dyn ReportWriter) -> Result<Written, Ha
             return Ok(Written::default());
         }
         cx.progress(&format!("writing the report from {given} claims")).await;
-        let asked = writer.write(&request);
+        let account = ModelAccount::default();
+        let asked = writer.write(&request, &account);
         let draft = match writer.slot() {
             Some(slot) => cx.with_permit(slot, asked).await?,
             None => asked.await,
         };
-        let draft = draft.map_err(|error| {
-            // A model that is away may be back; one whose answer has the wrong shape was asked twice already.
-            let retry = if matches!(error, ModelError::Unavailable(_)) { Retry::IfAllowed } else { Retry::Never };
-            Halt::Failed { code: ErrorCode::PipelineError, why: error.to_string(), retry }
-        })?;
+        model_calls::count(cx, &account).await?;
+        let draft = match draft {
+            Ok(draft) => draft,
+            // It was asked twice already.
+            Err(error @ ModelError::Malformed(_)) => {
+                let (code, why) = (ErrorCode::PipelineError, error.to_string());
+                return Err(Halt::Failed { code, why, retry: Retry::Never });
+            }
+            Err(error) => return Err(model_calls::halt(cx, error).await),
+        };
         let claims_now = cx.runtime().store().run(ReadEvidenceTotals(task_id.clone())).await?.claims;
         if claims_now == claims_before || turn >= TURNS_MAX {
             return Ok(named(writer.model(), draft, &material.findings[..given]));

@@ -23,6 +23,7 @@ use crate::runtime::Runtime;
 
 use super::asking::NO_RESULTS;
 use super::delivered::Horizon;
+use super::model_calls;
 
 /// Causes of engines without an answer that one reply lists.
 const ENGINE_WARNINGS_MAX: usize = 5;
@@ -96,6 +97,12 @@ pub struct BudgetView {
     pub time_used_seconds: i64,
     pub time_limit_seconds: i64,
     pub remaining_percent: i64,
+    /// Tokens that models were asked and answered with, together; absent: none was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_tokens: Option<i64>,
+    /// What they cost, in the currency of the configured prices, or by the account of the agent's program in dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_cost: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -115,6 +122,8 @@ pub struct ResearchView {
     pub totals: EvidenceTotals,
     pub budget: BudgetView,
     pub logins: Vec<AuthItem>,
+    /// What jobs wait for a model's quota.
+    pub quota_waits: Vec<String>,
     pub now: Timestamp,
 }
 
@@ -134,6 +143,7 @@ impl ResearchView {
             totals: store.run(ReadEvidenceTotals(task.id.clone())).await?,
             budget: BudgetView::of(&store.run(ReadBudget(task.id.clone())).await?),
             logins: store.run(ReadAuthItems(filter.clone())).await?,
+            quota_waits: model_calls::quota_waits(runtime, task).await?,
             now: runtime.clock().now(),
         })
     }
@@ -198,6 +208,7 @@ impl ResearchView {
         warnings.extend(self.engine_warnings());
         warnings.extend(verification_warnings(&self.list.unverified));
         warnings.extend(model_warning(&self.list.rows));
+        warnings.extend(self.quota_waits.iter().map(|line| format!("[warning] {line}")));
         if task.status == TaskStatus::InputRequired {
             warnings.push("a question waits for an answer".to_owned());
         }
@@ -339,12 +350,23 @@ impl QueueItem {
 }
 
 impl BudgetView {
-    fn of(lines: &[BudgetLine]) -> Self {
+    pub(super) fn of(lines: &[BudgetLine]) -> Self {
         let line = |unit| lines.iter().find(|line| line.unit == unit).map_or((0, 0), |line| (line.used, line.limit));
         let (pages_used, pages_limit) = line(BudgetUnit::Pages);
         let (time_used_seconds, time_limit_seconds) = line(BudgetUnit::Seconds);
         let left = |used: i64, limit: i64| if limit <= 0 { 0 } else { ((limit - used).max(0) * 100) / limit };
         let remaining_percent = left(pages_used, pages_limit).min(left(time_used_seconds, time_limit_seconds));
-        Self { pages_used, pages_limit, time_used_seconds, time_limit_seconds, remaining_percent }
+        let used = |unit| Some(line(unit).0).filter(|used| *used > 0);
+        #[expect(clippy::cast_precision_loss, reason = "a cost has few digits")]
+        let model_cost = used(BudgetUnit::MicroCost).map(|micros| micros as f64 / 1e6);
+        Self {
+            pages_used,
+            pages_limit,
+            time_used_seconds,
+            time_limit_seconds,
+            remaining_percent,
+            model_tokens: used(BudgetUnit::Tokens),
+            model_cost,
+        }
     }
 }

@@ -11,6 +11,7 @@ use matsu_core::job::{Job, JobEnd, JobKind, Retry};
 use matsu_core::limits::{VERIFY_CLOSEST_MAX, VERIFY_PASSAGES_MAX};
 use matsu_core::ports::claim_maker::ModelError;
 use matsu_core::ports::judge::{Judge, ToJudge};
+use matsu_core::ports::model_account::ModelAccount;
 use matsu_core::ports::store::{
     ClaimRow, ClaimsOfSearch, NewEdge, NewEvidence, PassageRow, PassagesOf, ReadCalibration, RecordEvidence,
 };
@@ -25,6 +26,7 @@ use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
 
 use super::halt::{Halt, wait_for_stop, wait_for_time};
+use super::model_calls;
 use super::report_job::ask_for_report;
 use crate::runtime::ResearchKit;
 
@@ -236,12 +238,15 @@ async fn judge(
         Err(ModelError::Malformed(_)) if comparisons.len() > 1 => {
             let mut found = Vec::new();
             for one in comparisons {
-                found
-                    .extend(ask(cx, assessor, std::slice::from_ref(one)).await?.map_err(|error| no_judgement(&error))?);
+                match ask(cx, assessor, std::slice::from_ref(one)).await? {
+                    Ok(stances) => found.extend(stances),
+                    Err(error) => return Err(model_calls::halt(cx, error).await),
+                }
             }
             found
         }
-        stances => stances.map_err(|error| no_judgement(&error))?,
+        Err(error) => return Err(model_calls::halt(cx, error).await),
+        Ok(stances) => stances,
     };
     let edges = comparisons.iter().zip(stances).map(|(one, stances)| one.edges(stances, assessor.source(), version));
     Ok(edges.flatten().collect())
@@ -256,15 +261,14 @@ async fn ask(
     if asked.iter().all(|one| one.passages.is_empty()) {
         return Ok(Ok(vec![Vec::new(); asked.len()]));
     }
-    let stances = assessor.stances_of(&asked);
-    Ok(match assessor.slot() {
+    let account = ModelAccount::default();
+    let stances = assessor.stances_of(&asked, &account);
+    let stances = match assessor.slot() {
         Some(slot) => cx.with_permit(slot, stances).await?,
         None => stances.await,
-    })
-}
-
-fn no_judgement(error: &ModelError) -> Halt {
-    Halt::Failed { code: ErrorCode::PipelineError, why: error.to_string(), retry: Retry::IfAllowed }
+    };
+    model_calls::count(cx, &account).await?;
+    Ok(stances)
 }
 
 #[cfg(test)]

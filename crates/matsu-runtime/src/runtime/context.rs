@@ -95,6 +95,14 @@ impl JobContext {
         write_due_progress(&self.runtime).await;
     }
 
+    /// The last note of a job that leaves its work for a while. It is written at once: nobody would write it later.
+    pub async fn last_progress(&self, message: &str) {
+        let message = clip(message, PROGRESS_BYTES_MAX / 4);
+        if let Err(error) = self.update(JobUpdate::Progress(json!({ "message": message }).to_string())).await {
+            tracing::debug!(%error, job.id = %self.lease.job_id, "the last note of a job was not written");
+        }
+    }
+
     /// Where the next attempt would go on.
     ///
     /// # Errors

@@ -105,7 +105,13 @@ impl Tool for CreateTask {
             project_id: None,
             title: stored.question.clone(),
             config_json: serde_json::to_string(&stored).unwrap_or_else(|_| "{}".to_owned()),
-            budget: vec![line(BudgetUnit::Pages, max_pages), line(BudgetUnit::Seconds, max_seconds)],
+            budget: vec![
+                line(BudgetUnit::Pages, max_pages),
+                line(BudgetUnit::Seconds, max_seconds),
+                // Counted and not bounded: what models of this task use.
+                line(BudgetUnit::Tokens, i64::MAX),
+                line(BudgetUnit::MicroCost, i64::MAX),
+            ],
             assignee: None,
             parent_id: None,
             depends_on: Vec::new(),

@@ -1,8 +1,60 @@
 //! Command lines of agents as models: in chats and in research, without a key.
 
-use serde_json::Value;
+use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
+use crate::api::until;
 use crate::home::{Home, Ran, run};
+
+/// What such a program answers in research, and in a chat.
+const CLAIMS: &str =
+    r#"{\"claims\":[{\"passage\":1,\"text\":\"A program states it.\",\"quote\":\"Long polling reduces token use\"}]}"#;
+
+/// A program with the stream of Claude Code, which says what it has used. The shell script decides what it says.
+fn claude_like(script: &str) -> String {
+    format!(
+        "name = \"counted\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", '''cat > /dev/null; {script}''']\n\
+         prompt = \"stdin\"\noutput = \"claude\"\n[quota]\npatterns = [\"usage limit\"]\n"
+    )
+}
+
+/// A shell command that prints the last event of such a stream.
+fn result(text: &str, is_error: bool) -> String {
+    format!(
+        "echo '{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":{is_error},\"result\":\"{text}\",\
+         \"usage\":{{\"input_tokens\":900,\"output_tokens\":100}},\"total_cost_usd\":0.02}}'"
+    )
+}
+
+/// A home where research asks a program, over one document.
+fn research_home(script: &str, more: &str) -> (Home, String) {
+    let home = home_with("");
+    let folder = home.path("documents");
+    std::fs::create_dir(&folder).unwrap();
+    let research = format!("[research]\nmodel = \"agent:counted\"\nfolders = \"{}\"\n{more}", folder.display());
+    std::fs::write(home.path("config.toml"), format!("{research}[chat]\nagents = \"counted\"\n")).unwrap();
+    std::fs::write(home.path("agents/counted.toml"), claude_like(script)).unwrap();
+    let text = "# Notes\n\nLong polling reduces token use compared with plain polling.\n";
+    std::fs::write(folder.join("a.md"), text).unwrap();
+    let folder = folder.display().to_string();
+    (home, folder)
+}
+
+fn with_config<'a>(args: &[&'a str], config: &'a str) -> Vec<&'a str> {
+    [args, &["--config", config]].concat()
+}
+
+/// A task with one search, under way.
+fn begin(home: &Home, config: &str) -> String {
+    let call =
+        |tool: &str, arguments: &Value| home.run_json(&with_config(&["call", tool, &arguments.to_string()], config));
+    let task =
+        call("create_task", &json!({ "query": "long polling token use" }))["task_id"].as_str().unwrap().to_owned();
+    let options = json!({ "engines": ["local"] });
+    call("queue_searches", &json!({ "task_id": task, "queries": ["long polling"], "options": options }));
+    task
+}
 
 /// Reads what it is asked and answers with prose around JSON, as programs do.
 const READER: &str = r#"
@@ -58,4 +110,102 @@ fn a_command_line_makes_claims_in_research() {
     let file = config.path("config.toml").display().to_string();
     let refused = config.run(&["research", "anything", "--config", &file]);
     assert!(refused.code == 1 && refused.err.contains("research.model: there is no agent unknown"), "{refused:?}");
+}
+
+#[test]
+fn what_a_program_uses_is_counted_for_the_task_its_report_and_the_sums_of_usage() {
+    let (home, folder) = research_home(&result(&CLAIMS.replace('"', "\\\""), false), "");
+    let config = home.path("config.toml").display().to_string();
+    let _daemon = home.serve_with(&["--config", &config]);
+    let answer = home.run_json(&with_config(&["research", "long polling token use", "--dir", &folder], &config));
+    let claims = answer["claims"].as_array().unwrap();
+    assert!(claims.iter().any(|claim| claim["text"] == "A program states it."), "{answer}");
+    let task = answer["task_id"].as_str().unwrap();
+    let status = home.run_json(&with_config(&["call", "get_status", &json!({ "task_id": task }).to_string()], &config));
+    let tokens = status["budget"]["model_tokens"].as_i64().unwrap_or(0);
+    // One call makes claims and one or more write the report; each uses a thousand.
+    assert!(tokens >= 2_000 && tokens % 1_000 == 0, "{status}");
+    let cost = status["budget"]["model_cost"].as_f64().unwrap();
+    assert!((cost - 0.02 * tokens as f64 / 1_000.0).abs() < 1e-6, "{status}");
+    let report = home.run(&with_config(&["export", task, "--format", "markdown"], &config)).good();
+    assert!(report.out.contains(&format!("used {tokens} tokens, which cost {cost:.4}")), "{report:?}");
+    assert_eq!(counted_tokens(&home, &config), tokens);
+    // A line in a chat is one more call.
+    let ran = once(&home, "counted", "hello");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(counted_tokens(&home, &config), tokens + 1_000);
+}
+
+/// What `matsu usage` has of the program.
+fn counted_tokens(home: &Home, config: &str) -> i64 {
+    let usage = home.run_json(&with_config(&["usage", "--by", "agent"], config));
+    let sum = usage["items"].as_array().unwrap().iter().find(|sum| sum["agent"] == "counted");
+    let sum = sum.unwrap_or_else(|| panic!("{usage}"));
+    sum["input_tokens"].as_i64().unwrap() + sum["output_tokens"].as_i64().unwrap()
+}
+
+/// The status of a task, once it says that it waits for a quota.
+fn waits_for_quota(home: &Home, task: &str, config: &str) -> Value {
+    let wish = json!({ "task_id": task }).to_string();
+    until("the wait is named", Duration::from_secs(60), || {
+        let status = home.run_json(&with_config(&["call", "get_status", &wish], config));
+        status["warnings"].to_string().contains("the model is out of quota until").then_some(status)
+    })
+}
+
+#[test]
+fn a_quota_that_comes_back_is_waited_for() {
+    let (home, _) = research_home("", "");
+    let mark = home.path("paid").display().to_string();
+    let limited = result("usage limit reached, try again in 3 seconds", true);
+    let good = result(&CLAIMS.replace('"', "\\\""), false);
+    let script = format!("if [ -e {mark} ]; then {good}; else {limited}; fi");
+    std::fs::write(home.path("agents/counted.toml"), claude_like(&script)).unwrap();
+    let config = home.path("config.toml").display().to_string();
+    let _daemon = home.serve_with(&["--config", &config]);
+    let task = begin(&home, &config);
+    waits_for_quota(&home, &task, &config);
+    std::fs::write(&mark, "").unwrap();
+    let wish = json!({ "task_id": task }).to_string();
+    until("the claim is made after all", Duration::from_secs(60), || {
+        let found = home.run_json(&with_config(&["call", "get_materials", &wish], &config));
+        found["claims"].to_string().contains("A program states it.").then_some(())
+    });
+}
+
+#[test]
+fn a_quota_that_is_gone_for_hours_is_named_and_nothing_fails() {
+    let (home, _) = research_home(&result("usage limit reached, try again in 5 hours", true), "");
+    let config = home.path("config.toml").display().to_string();
+    let _daemon = home.serve_with(&["--config", &config]);
+    let task = begin(&home, &config);
+    let status = waits_for_quota(&home, &task, &config);
+    assert_eq!(
+        (status["status"].as_str(), status["searches"][0]["status"].as_str()),
+        (Some("exploring"), Some("queued"))
+    );
+    assert_eq!(status["searches"][0]["error"], Value::Null, "{status}");
+    let report = home.run(&with_config(&["export", &task, "--format", "markdown"], &config)).good();
+    assert!(report.out.contains("the model is out of quota until"), "{report:?}");
+}
+
+#[test]
+fn a_program_that_is_not_logged_in_fails_the_search_with_its_own_words() {
+    let (home, folder) = research_home(&result("Invalid API key · Please run /login", true), "");
+    let config = home.path("config.toml").display().to_string();
+    let _daemon = home.serve_with(&["--config", &config]);
+    let ran = home.run(&with_config(&["research", "long polling token use", "--dir", &folder], &config));
+    assert!(ran.code != 0, "{ran:?}");
+    assert!(format!("{}{}", ran.out, ran.err).contains("Please run /login"), "{ran:?}");
+}
+
+#[test]
+fn a_program_that_takes_ten_minutes_ends_with_the_time_of_the_search() {
+    let (home, folder) = research_home("exec sleep 600", "search_time_max = 4\n");
+    let config = home.path("config.toml").display().to_string();
+    let _daemon = home.serve_with(&["--config", &config]);
+    let began = Instant::now();
+    let ran = home.run(&with_config(&["research", "long polling token use", "--dir", &folder], &config));
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(format!("{}{}", ran.out, ran.err).contains("longer than 4 s"), "{ran:?}");
 }

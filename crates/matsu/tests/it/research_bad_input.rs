@@ -1,6 +1,9 @@
 //! Research on what people really bring: long questions, single words, other scripts and languages, odd files, programs
 //! that answer prose, engines of which most are down.
 
+use std::time::{Duration, Instant};
+
+use matsu_testkit::skipped::skipped;
 use matsu_testkit::test_site::{Mood, TestSite};
 use serde_json::Value;
 
@@ -116,8 +119,45 @@ fn a_program_that_answers_prose_is_a_warning() {
     assert!(report.out.contains("could not be used"), "{report:?}");
 }
 
+/// Asks for the test of a folder that takes minutes.
+const LARGE_FOLDER: &str = "MATSU_TEST_LARGE_FOLDER";
+
+/// One call to research takes this long at most, however large the folder is.
+const CALL_MAX: Duration = Duration::from_secs(180);
+
 #[test]
-fn with_two_engines_down_a_slow_one_still_answers() {
+fn a_folder_of_a_hundred_thousand_files_is_searched_in_bounded_time() {
+    if std::env::var_os(LARGE_FOLDER).is_none() {
+        skipped(&format!("a folder of 100,000 files takes minutes; {LARGE_FOLDER}=1 tries it"));
+        return;
+    }
+    let (home, folder) = home_with(&[("needle.md", notes())]);
+    for shelf in 0..100 {
+        let place = home.path(&format!("documents/{shelf}"));
+        std::fs::create_dir(&place).unwrap();
+        for item in 0..1_000 {
+            let text =
+                format!("# Item {item}\n\nEntry {} is about item {item} of shelf {shelf}.\n", shelf * 1_000 + item);
+            std::fs::write(place.join(format!("{item}.md")), text).unwrap();
+        }
+    }
+    let _daemon = home.serve();
+    // The first searches say that not all is indexed yet, and what they indexed stays.
+    for _ in 0..5 {
+        let began = Instant::now();
+        let ran = home.run(&["research", "What happens to pods on an unreachable node?", "--dir", &folder, "--json"]);
+        assert!(began.elapsed() < CALL_MAX, "{:?}", began.elapsed());
+        let seen = ran.json();
+        if claims(&seen).contains(&FACT) {
+            return;
+        }
+        assert!(seen["status"]["warnings"].to_string().contains("not indexed yet"), "{seen}");
+    }
+    panic!("the sentence was not found in five searches");
+}
+
+#[test]
+fn two_engines_down_are_named_beside_the_slow_one_that_answers() {
     let site = TestSite::start().unwrap();
     site.set_mood("searxng", Mood::Slow(1_500));
     site.set_mood("openalex", Mood::Broken);
@@ -127,13 +167,22 @@ fn with_two_engines_down_a_slow_one_still_answers() {
         .with_variable("MATSU_RESEARCH_ALLOW_HOSTS", site.hosts().join(","))
         .with_variable("MATSU_RESEARCH_STEP_MS", "0")
         .with_variable("MATSU_RESEARCH_BROWSER", "off");
+    let daemon = home.serve();
     let folder = home.path("gone");
     std::fs::create_dir(&folder).unwrap();
-    let options = ["--dir", folder.to_str().unwrap(), "--max-pages", "2"];
-    let seen = home.run_json(&[&["research", "green tea"], &options[..]].concat());
-    let search = &seen["status"]["searches"][0];
-    assert!(search["engines"].to_string().contains("searxng"), "{seen}");
-    assert!(search["engines_failed"].to_string().contains("openalex"), "{seen}");
-    assert!(seen["status"]["warnings"].to_string().contains("openalex"), "{seen}");
-    assert!(search["pages_fetched"].as_u64().unwrap() > 0, "{seen}");
+    let wish = serde_json::json!({ "kind": "research", "query": "green tea", "folders": [folder] });
+    let task = daemon.api.post("/api/v1/tasks", &wish)["task_id"].as_str().unwrap().to_owned();
+    std::fs::remove_dir(&folder).unwrap();
+    let task = task.as_str();
+    daemon.api.post(&format!("/api/v1/tasks/{task}/searches"), &serde_json::json!({ "queries": ["green tea"] }));
+    let status = crate::api::until("the search has ended", Duration::from_secs(60), || {
+        let status = home.run_json(&["call", "get_status", &serde_json::json!({ "task_id": task }).to_string()]);
+        (status["searches"][0]["status"] != "queued" && status["searches"][0]["status"] != "running").then_some(status)
+    });
+    let search = &status["searches"][0];
+    assert!(search["engines"].to_string().contains("searxng"), "{status}");
+    for engine in ["openalex", "local"] {
+        assert!(search["engines_failed"].to_string().contains(engine), "{status}");
+        assert!(status["warnings"].to_string().contains(&format!("engine {engine}:")), "{status}");
+    }
 }

@@ -26,6 +26,8 @@ const MARK: &str = "zirbelkiefer";
 const NOTHING_TO_DO: &[&str] = &[
     // The fragment of the walk is no passage of its research.
     "read_passage",
+    // Nor the id of a message that has images.
+    "list_images",
     "read_task_log",
     "read_task_diff",
     "list_task_files",

@@ -11,6 +11,8 @@ pub enum ModelEvent {
     Text(String),
     /// A piece of what it thinks aloud.
     Thinking(String),
+    /// What the turn has cost by the account of the program that answers, in millionths of a dollar.
+    Cost(u64),
     /// The whole turn. The last event.
     End(ModelTurn),
 }

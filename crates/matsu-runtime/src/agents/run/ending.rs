@@ -234,7 +234,7 @@ impl Run {
         if self.cx.checkpoint(&checkpoint).await.is_err() {
             return self.failed(ErrorCode::AgentQuota, message, true).await;
         }
-        self.cx.progress(&format!("out of quota until {until}: {message}")).await;
+        self.cx.last_progress(&format!("out of quota until {until}: {message}")).await;
         self.host.forget(&self.cx.lease.job_id).await;
         notify_of_quota(&self.cx, until).await;
         JobEnd::Requeue { run_at: Some(until) }

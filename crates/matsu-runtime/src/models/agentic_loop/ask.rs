@@ -16,6 +16,8 @@ pub struct Arrived {
     pub text: String,
     /// Whether any part of it was sent to the listener.
     pub visible: bool,
+    /// What it has cost by its program's own account, in millionths of a dollar.
+    pub cost_micros: Option<u64>,
 }
 
 pub async fn ask(
@@ -58,6 +60,7 @@ async fn once(
                 arrived.visible = true;
                 sink.send(Event::Thinking(text));
             }
+            ModelEvent::Cost(micros) => arrived.cost_micros = Some(micros),
             ModelEvent::End(turn) => return Ok(turn),
         }
     }

@@ -77,6 +77,8 @@ struct Drive {
     given: usize,
     iterations: u32,
     usage: Usage,
+    /// Absent: neither a price nor the program's own account is known.
+    cost_micros: Option<u64>,
     repeats: Repeats,
     final_text: String,
     later: FuturesUnordered<Pin<Box<dyn Future<Output = Late> + Send>>>,
@@ -107,6 +109,7 @@ pub async fn run(
         history,
         iterations: 0,
         usage: Usage::default(),
+        cost_micros: None,
         repeats: Repeats::default(),
         final_text: String::new(),
         later: FuturesUnordered::new(),
@@ -170,7 +173,11 @@ impl Drive {
         let mut arrived = Arrived::default();
         let asked = ask(&*self.provider, &request, self.options.clock, &self.sink, &mut arrived);
         let failed = match self.bounds.run(asked).await {
-            Ok(Ok(turn)) => return Ok(turn),
+            Ok(Ok(turn)) => {
+                let cost = self.provider.price().map(|price| price.of(turn.usage)).or(arrived.cost_micros);
+                self.spend(turn.usage, cost);
+                return Ok(turn);
+            }
             Ok(Err(error)) => Leave::new(StopReason::Error, error.fault.code(), error.to_string()),
             Err(leave) => leave,
         };
@@ -180,6 +187,15 @@ impl Drive {
             self.final_text = arrived.text;
         }
         Err(failed)
+    }
+
+    fn spend(&mut self, usage: Usage, cost: Option<u64>) {
+        self.usage = self.usage.plus(usage);
+        self.options.spending.add(usage, cost);
+        self.cost_micros = match (self.cost_micros, cost) {
+            (None, None) => None,
+            (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
+        };
     }
 
     fn request(&mut self, tools: &Arc<[ToolSpec]>) -> ModelRequest {
@@ -233,8 +249,6 @@ impl Drive {
 
     /// Writes a turn down, and gives back what it wants to have run.
     fn keep(&mut self, turn: ModelTurn) -> Result<Vec<Call>, Leave> {
-        self.usage = self.usage.plus(turn.usage);
-        self.options.spending.add(turn.usage, self.provider.price().map(|price| price.of(turn.usage)));
         let mut items = turn.items;
         ids::settle(&mut items, &self.history, self.options.clock.now());
         let calls: Vec<Call> = items.iter().filter_map(call).collect();
@@ -400,7 +414,7 @@ impl Drive {
             error: left.map(|left| left.error),
             stop_reason,
             usage: self.usage,
-            cost_micros: self.provider.price().map(|price| price.of(self.usage)),
+            cost_micros: self.cost_micros,
         }
     }
 }

@@ -6,11 +6,13 @@ use futures_util::StreamExt;
 use futures_util::stream::SelectAll;
 use matsu_core::clock::Clock;
 use matsu_core::history::{Entry, rename_taken_ids};
-use matsu_core::id::ChatId;
+use matsu_core::id::{ChatId, RunId};
 use matsu_core::limits::DRAFT_EVERY;
 use matsu_core::ports::provider::Provider;
-use matsu_core::ports::store::{AppendEntries, AppendTranscript, ReadEntries, SaveDraft, Store, StoreError};
+use matsu_core::ports::store::{AppendEntries, AppendTranscript, NoteSpent, ReadEntries, SaveDraft, Store, StoreError};
+use matsu_core::principal::Principal;
 use matsu_core::transcript::{Draft, StoredEntry};
+use matsu_core::usage::{Spent, Usage};
 use tokio::time::Instant;
 
 use super::open_answer::OpenAnswers;
@@ -32,6 +34,8 @@ pub struct Answering<'a> {
     pub store: &'a Arc<dyn Store>,
     pub clock: Clock,
     pub chat_id: &'a ChatId,
+    /// Whose chat it is.
+    pub owner: &'a Principal,
     /// The number of the line that is answered.
     pub line_seq: i64,
     /// What every one of them is shown: the chat up to that line.
@@ -70,6 +74,7 @@ impl Answering<'_> {
                         send(&turn.name, &event);
                         saving.wish();
                         if let Event::Done(result) = event {
+                            self.note_spent(at, &result).await;
                             turn.result = Some(result);
                             // It may have to wait for those before it; till then it is safe as a draft.
                             self.save_drafts(&mut turns, &mut saving, send).await;
@@ -79,6 +84,29 @@ impl Answering<'_> {
                 },
                 () = saving.due() => self.save_drafts(&mut turns, &mut saving, send).await,
             }
+        }
+    }
+
+    /// An agent's program that answers is a run of it, for the sums of `matsu usage`.
+    async fn note_spent(&self, at: usize, result: &AgenticLoopResult) {
+        let Some((speaker, agent)) = self.speakers.get(at).and_then(|speaker| Some((speaker, speaker.agent()?))) else {
+            return;
+        };
+        let now = self.clock.now();
+        #[expect(clippy::cast_precision_loss, reason = "a cost has few digits")]
+        let cost_usd = result.cost_micros.map(|micros| micros as f64 / 1e6);
+        let (input_tokens, output_tokens) = (result.usage.input_tokens, result.usage.output_tokens);
+        let spent = Spent {
+            run_id: RunId::mint(now),
+            owner: self.owner.clone(),
+            at: now,
+            agent: agent.to_owned(),
+            model: Some(speaker.maker().model),
+            project: None,
+            usage: Some(Usage { input_tokens, output_tokens, cost_usd }),
+        };
+        if let Err(error) = self.store.run(NoteSpent(spent)).await {
+            tracing::warn!(%error, agent, "what an answer cost could not be noted");
         }
     }
 

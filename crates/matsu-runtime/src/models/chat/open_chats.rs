@@ -232,6 +232,7 @@ impl OpenChat {
             clock: self.open_chats.clock,
             chat_id: self.id(),
             line_seq: posted.line.seq,
+            owner: &self.transcript.owner,
             snapshot: &snapshot,
             speakers,
             open_answers: &posted.open_answers,

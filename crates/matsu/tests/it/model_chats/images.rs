@@ -30,7 +30,9 @@ for line in sys.stdin:
                               {"type": "image", "mimeType": "image/png", "data": "PNG"},
                               {"type": "image", "mimeType": "image/png", "data": "bm8gaW1hZ2U="}]}
     else:
-        result = {}
+        error = {"code": -32601, "message": "unknown"}
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}), flush=True)
+        continue
     print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
 "#;
 
