@@ -17,5 +17,5 @@ pub use fault::HistoryFault;
 pub use ids::rename_taken_ids;
 pub use parse::parse;
 pub use prune::prune;
-pub use steps::{CallWithResult, Part, Step, UserPart, steps, system_prompt};
+pub use steps::{AssistantPart, CallWithResult, HistoryStep, UserPart, steps, system_prompt};
 pub use validate::validate;

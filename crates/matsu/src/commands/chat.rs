@@ -26,7 +26,7 @@ use crate::compose::{self, Role, VERSION};
 use crate::standing::FileApprovals;
 use crate::terminal_chat::approval::AtTerminal;
 use crate::terminal_chat::opening::{self, Locks, Opening};
-use crate::terminal_chat::{Input, Session};
+use crate::terminal_chat::{Input, TerminalChat};
 
 #[derive(Args)]
 pub struct Chat {
@@ -104,7 +104,7 @@ async fn sit(
             open_chats.roster.names().iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(" ")
         );
     }
-    let session = Session {
+    let session = TerminalChat {
         approver: Arc::new(AtTerminal::new(input.clone(), standing(cx)?)),
         limits: cx.config.chat_limits(),
         outputs: Arc::new(KeptOutputs::default()),

@@ -1,10 +1,10 @@
 //! OpenAI chat completions, and all services with the same interface: `role: "tool"` with `tool_call_id`.
 
-use matsu_core::history::{CallWithResult, Entry, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{AssistantPart, CallWithResult, Entry, HistoryStep, Item, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::{attributed, instructions, is_own, legal_name, object_arguments, plain_result, put, spoken, user_text};
+use super::{attributed, is_own, legal_name, object_arguments, plain_result, put, spoken, system_message, user_text};
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::openai_chat::OpenAiChatDecoder;
 use crate::providers::schema;
@@ -25,19 +25,12 @@ impl Wire for OpenAiChat {
         "/chat/completions".to_owned()
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("authorization", "Bearer ")
-    }
-
     fn format_history(&self, history: &[Entry], reader: &Reader) -> Value {
-        let mut messages = Vec::new();
-        if let Some(text) = instructions(history, reader) {
-            messages.push(json!({ "role": "system", "content": text }));
-        }
+        let mut messages: Vec<Value> = system_message(history, reader).into_iter().collect();
         for step in steps(history) {
             match &step {
-                Step::User(said) => messages.extend(user(said)),
-                Step::Assistant { model, parts, .. } => {
+                HistoryStep::User(said) => messages.extend(user(said)),
+                HistoryStep::Assistant { model, parts, .. } => {
                     messages.extend(assistant(&step, model, parts, reader));
                     messages.extend(step.calls().map(result));
                 }
@@ -96,10 +89,10 @@ fn user(said: &[UserPart<'_>]) -> Option<Value> {
     Some(json!({ "role": "user", "content": parts.collect::<Vec<_>>() }))
 }
 
-fn assistant(step: &Step<'_>, model: &str, parts: &[Part<'_>], reader: &Reader) -> Option<Value> {
+fn assistant(step: &HistoryStep<'_>, model: &str, parts: &[AssistantPart<'_>], reader: &Reader) -> Option<Value> {
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Other(item) => spoken(item),
-        Part::Call(_) => None,
+        AssistantPart::Other(item) => spoken(item),
+        AssistantPart::Call(_) => None,
     });
     let text = texts.collect::<Vec<_>>().concat();
     let calls: Vec<Value> = step.calls().map(call).collect();
@@ -117,13 +110,13 @@ fn assistant(step: &Step<'_>, model: &str, parts: &[Part<'_>], reader: &Reader) 
 
 /// Some vendors of this format want to see again what their model thought before it called a tool. OpenAI itself
 /// sends no thoughts in this format, and so gets none back.
-fn thoughts(step: &Step<'_>, reader: &Reader) -> Option<String> {
-    let Step::Assistant { maker, parts, .. } = step else { return None };
+fn thoughts(step: &HistoryStep<'_>, reader: &Reader) -> Option<String> {
+    let HistoryStep::Assistant { maker, parts, .. } = step else { return None };
     if !is_own(*maker, reader) || step.calls().next().is_none() {
         return None;
     }
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Other(Item::Thinking { text, .. }) => Some(text.as_str()),
+        AssistantPart::Other(Item::Thinking { text, .. }) => Some(text.as_str()),
         _ => None,
     });
     Some(texts.collect::<Vec<_>>().concat()).filter(|text| !text.is_empty())
