@@ -21,7 +21,7 @@ use crate::fetch::cookies::Cookie;
 use crate::fetch::web::{PageBrowser, Visited};
 use crate::http::names::GuardedNames;
 use process::Process;
-use protocol::Session;
+use protocol::BrowserPage;
 use proxy::Proxy;
 
 /// One visit takes no longer.
@@ -65,7 +65,7 @@ impl Chromium {
         let proxy = Proxy::start(self.names.clone()).await.map_err(failed)?;
         let visit = async {
             let (_process, input, output) = Process::start(&self.program, proxy.port()).map_err(failed)?;
-            let mut session = Session::open(input, output).await?;
+            let mut session = BrowserPage::open(input, output).await?;
             self.prepare(&mut session, url, cookies).await?;
             let visited = read(&mut session, url).await;
             // The proxy answers for a host that is refused, and the browser takes that for the page's own answer.
@@ -86,7 +86,7 @@ impl Chromium {
         }
     }
 
-    async fn prepare(&self, session: &mut Session, url: &Url, cookies: &[Cookie]) -> Result<(), FetchError> {
+    async fn prepare(&self, session: &mut BrowserPage, url: &Url, cookies: &[Cookie]) -> Result<(), FetchError> {
         session.ask("Network.enable", json!({})).await?;
         session.ask("Page.enable", json!({})).await?;
         session.ask("Network.setUserAgentOverride", json!({"userAgent": self.user_agent})).await?;
@@ -137,7 +137,7 @@ fn still() -> String {
     )
 }
 
-async fn read(session: &mut Session, url: &Url) -> Result<Visited, FetchError> {
+async fn read(session: &mut BrowserPage, url: &Url) -> Result<Visited, FetchError> {
     let started = session.ask("Page.navigate", json!({"url": url.as_str()})).await?;
     if let Some(reason) = started["errorText"].as_str() {
         // A browser calls it a failure when an answer is an error without a body; it is an answer like any other.

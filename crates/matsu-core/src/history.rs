@@ -21,5 +21,5 @@ pub use image::Image;
 pub use parse::parse;
 pub use prune::prune;
 pub use sight::{Seen, seen_by};
-pub use steps::{CallWithResult, Part, Step, UserPart, steps, system_prompt};
+pub use steps::{AssistantPart, CallWithResult, HistoryStep, UserPart, steps, system_prompt};
 pub use validate::validate;

@@ -118,7 +118,7 @@ impl Blocks {
     }
 }
 
-enum Step<'a> {
+enum TreeStep<'a> {
     Enter(NodeRef<'a>),
     Leave { was: Frame, is_block: bool },
 }
@@ -145,12 +145,12 @@ struct Walk {
 
 impl Walk {
     fn run(&mut self, body: &NodeRef<'_>) {
-        let mut steps = vec![Step::Enter(*body)];
+        let mut steps = vec![TreeStep::Enter(*body)];
         while let Some(step) = steps.pop() {
             match step {
-                Step::Enter(node) if node.is_text() => self.take_text(&node.text()),
-                Step::Enter(node) => self.enter(node, &mut steps),
-                Step::Leave { was, is_block } => {
+                TreeStep::Enter(node) if node.is_text() => self.take_text(&node.text()),
+                TreeStep::Enter(node) => self.enter(node, &mut steps),
+                TreeStep::Leave { was, is_block } => {
                     if is_block {
                         self.flush();
                     }
@@ -161,7 +161,7 @@ impl Walk {
         self.flush();
     }
 
-    fn enter<'a>(&mut self, node: NodeRef<'a>, steps: &mut Vec<Step<'a>>) {
+    fn enter<'a>(&mut self, node: NodeRef<'a>, steps: &mut Vec<TreeStep<'a>>) {
         let Some(name) = node.node_name() else { return };
         let name: &str = &name;
         if is_never_text(name) {
@@ -188,8 +188,8 @@ impl Walk {
             self.at.in_link = true;
         }
         self.at.in_bold |= matches!(name, "b" | "strong");
-        steps.push(Step::Leave { was, is_block });
-        steps.extend(node.children_it(true).map(Step::Enter));
+        steps.push(TreeStep::Leave { was, is_block });
+        steps.extend(node.children_it(true).map(TreeStep::Enter));
     }
 
     fn open_scope(&mut self, node: &NodeRef<'_>, name: &str) -> usize {

@@ -17,7 +17,7 @@ use crate::runtime::Runtime;
 
 /// One part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum UpkeepLoop {
     Ticker,
     Heart,
     Orders,
@@ -28,7 +28,7 @@ pub(crate) enum Part {
     Adoption,
 }
 
-impl Part {
+impl UpkeepLoop {
     pub const ALL: &'static [Self] = &[
         Self::Ticker,
         Self::Heart,
@@ -61,5 +61,5 @@ impl Part {
 /// Notices what other processes do to the store, and does nothing else: for a command that waits in a process without
 /// workers. Runs until it is cancelled.
 pub async fn listen(runtime: &Runtime, until: &CancellationToken) {
-    Part::Safety.run(runtime, until).await;
+    UpkeepLoop::Safety.run(runtime, until).await;
 }

@@ -13,7 +13,7 @@ use matsu_core::slot::Slot;
 
 use crate::runtime::{Runtime, Workers};
 use crate::tasks::queue::dispatcher::{self, DISPATCHER_END_MAX};
-use crate::upkeep::{Part, heart};
+use crate::upkeep::{UpkeepLoop, heart};
 
 /// The runtime's part of a clean shutdown; the listeners and the store need the rest.
 const LEAVE_MAX: Duration = SHUTDOWN_GRACE.saturating_sub(LINGER).saturating_sub(STORE_CLOSE_MAX);
@@ -49,7 +49,7 @@ pub async fn run(runtime: &Runtime, shutdown: CancellationToken) {
     }
     let stopped = CancellationToken::new();
     let mut upkeep = Parts::new(runtime, stopped.clone());
-    upkeep.start(Part::ALL.iter().copied().map(Work::Upkeep));
+    upkeep.start(UpkeepLoop::ALL.iter().copied().map(Work::Upkeep));
     let mut dispatchers = Parts::new(runtime, shutdown.clone());
     if runtime.workers() == Workers::All {
         dispatchers.start(Slot::FOR_JOBS.iter().copied().map(Work::Dispatch));
@@ -87,7 +87,7 @@ async fn leave(runtime: &Runtime, leave_by: Instant) {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Dispatch(Slot),
-    Upkeep(Part),
+    Upkeep(UpkeepLoop),
 }
 
 /// Parts that are started again if they break, until their token is cancelled.

@@ -231,7 +231,7 @@ impl<'c> Tx<'c> {
     }
 
     /// Statements whose parameters need nothing of each other's answers, in order. One round trip on PostgreSQL.
-    pub async fn rows_of_all(&mut self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
+    pub async fn rows_of_all(&mut self, steps: &[BoundStatement<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
         match &mut self.driver {
             Driver::Sqlite(connection) => {
                 steps.iter().map(|step| sqlite_statement::rows(connection, step.sql.sqlite, &step.params)).collect()
@@ -264,7 +264,7 @@ fn with_first<'a>(first: Value<'a>, rest: &[Value<'a>]) -> Vec<Value<'a>> {
 }
 
 /// A statement with its parameters.
-pub struct Step<'a> {
+pub struct BoundStatement<'a> {
     pub sql: Sql,
     pub params: Vec<Value<'a>>,
 }

@@ -8,4 +8,5 @@ pub mod hostile;
 pub mod model_server;
 pub mod skipped;
 pub mod test_site;
+pub mod until;
 pub mod web;

@@ -18,7 +18,7 @@ mod stage;
 
 pub use input::Input;
 
-pub use session::Session;
+pub use session::TerminalChat;
 
 use std::io::Write;
 

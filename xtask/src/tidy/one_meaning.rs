@@ -5,7 +5,8 @@ use super::source::{Blank, blank, find_word, line_of};
 use super::workspace::Workspace;
 
 /// Names, and how many types of the product may have one. None of those that stand at zero may come back.
-const NAMES: &[(&str, usize)] = &[("Answer", 1), ("Answers", 0), ("Place", 1), ("Hand", 0)];
+const NAMES: &[(&str, usize)] =
+    &[("Answer", 1), ("Answers", 0), ("Place", 1), ("Hand", 0), ("Session", 1), ("Step", 1), ("Part", 1)];
 
 /// Crates of tests have their own words.
 const TESTING: &[&str] = &["crates/matsu-testkit/", "crates/matsu-conformance/"];

@@ -10,7 +10,7 @@ use matsu_core::run::RunInput;
 use matsu_core::secret::Token;
 use toml::Value;
 
-use super::definition::{ConnectBackPart, Definition, Part, PromptWay, merge};
+use super::definition::{ConnectBackPart, Definition, DefinitionPart, PromptWay, merge};
 use super::environment;
 
 /// What a run knows about itself.
@@ -91,9 +91,9 @@ pub fn build(facts: &Facts<'_>) -> CommandLine {
 }
 
 /// What the choices of this run add, in the order of the arguments.
-fn parts(facts: &Facts<'_>) -> Vec<Part> {
+fn parts(facts: &Facts<'_>) -> Vec<DefinitionPart> {
     let (definition, input) = (facts.definition, facts.input);
-    let mut parts: Vec<Part> =
+    let mut parts: Vec<DefinitionPart> =
         definition.modes.get(&input.mode).map(|part| part.part(facts.can_nest)).into_iter().collect();
     if facts.login == Login::Key {
         parts.extend(definition.login.as_ref().map(|login| login.private.clone()));
@@ -103,7 +103,11 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
     }
     if input.effort.is_some() {
         let effort = definition.effort.as_ref();
-        parts.extend(effort.map(|part| Part { args: part.args.clone(), env: part.env.clone(), ..Part::default() }));
+        parts.extend(effort.map(|part| DefinitionPart {
+            args: part.args.clone(),
+            env: part.env.clone(),
+            ..DefinitionPart::default()
+        }));
     }
     if input.system_prompt.is_some() {
         parts.extend(definition.system_prompt.clone());
@@ -112,7 +116,7 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
     parts
 }
 
-fn session_part(facts: &Facts<'_>) -> Option<Part> {
+fn session_part(facts: &Facts<'_>) -> Option<DefinitionPart> {
     let session = facts.definition.session.as_ref()?;
     Some(if facts.resume.is_some() { session.resume.clone() } else { session.start.clone() })
 }

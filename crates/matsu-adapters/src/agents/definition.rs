@@ -61,8 +61,8 @@ pub struct Definition {
     #[serde(default)]
     pub modes: BTreeMap<Mode, ModePart>,
     pub session: Option<SessionPart>,
-    pub system_prompt: Option<Part>,
-    pub model: Option<Part>,
+    pub system_prompt: Option<DefinitionPart>,
+    pub model: Option<DefinitionPart>,
     pub effort: Option<EffortPart>,
     pub connect_back: Option<ConnectBackPart>,
     /// How a session's messages reach the program; read by the code that starts sessions.
@@ -149,17 +149,17 @@ pub struct ModePart {
 
 impl ModePart {
     /// `can_nest`: whether a sandbox of the program's own works inside ours.
-    pub fn part(&self, can_nest: bool) -> Part {
+    pub fn part(&self, can_nest: bool) -> DefinitionPart {
         let is_off = !can_nest && !self.args_without_sandbox.is_empty();
         let args = if is_off { &self.args_without_sandbox } else { &self.args };
-        Part { args: args.clone(), env: self.env.clone(), files: self.files.clone() }
+        DefinitionPart { args: args.clone(), env: self.env.clone(), files: self.files.clone() }
     }
 }
 
 /// What one choice adds to a run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct DefinitionPart {
     #[serde(default)]
     pub args: Vec<String>,
     #[serde(default)]
@@ -175,8 +175,8 @@ pub struct SessionPart {
     #[serde(default)]
     pub choose: bool,
     #[serde(default)]
-    pub start: Part,
-    pub resume: Part,
+    pub start: DefinitionPart,
+    pub resume: DefinitionPart,
     #[serde(default)]
     pub usage: UsageScope,
 }
@@ -209,8 +209,8 @@ pub struct ConnectBackPart {
 }
 
 impl ConnectBackPart {
-    pub fn part(&self) -> Part {
-        Part { args: self.args.clone(), env: self.env.clone(), files: self.files.clone() }
+    pub fn part(&self) -> DefinitionPart {
+        DefinitionPart { args: self.args.clone(), env: self.env.clone(), files: self.files.clone() }
     }
 }
 
@@ -240,7 +240,7 @@ pub struct LoginPart {
     pub keys: Vec<String>,
     /// What such a run gets besides.
     #[serde(default)]
-    pub private: Part,
+    pub private: DefinitionPart,
     /// Where the program keeps its own state. A sealed run reads it; what it writes there is thrown away.
     #[serde(default)]
     pub state: Vec<String>,

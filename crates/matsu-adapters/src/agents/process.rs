@@ -16,7 +16,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use super::sandbox::Sandbox;
-use super::sandbox::step::{Step, StepOrder, StepReport};
+use super::sandbox::step::{ConfinementStep, StepOrder, StepReport};
 use super::sandbox::view::{Network, View};
 use super::shim::order::{Order, Stdin};
 use super::supervisor::order::Restart;
@@ -113,7 +113,7 @@ pub fn start_program(order: &Order, stdin: OwnedFd) -> io::Result<Child> {
 }
 
 /// The first step of a confinement; called by the shim, whose streams it inherits. What comes back is the way to it.
-pub fn start_step(step: Step) -> io::Result<(Child, std::os::unix::net::UnixStream)> {
+pub fn start_step(step: ConfinementStep) -> io::Result<(Child, std::os::unix::net::UnixStream)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     let mut command = Command::new(THIS_PROGRAM);
     command.args(step_arguments(step)).env_clear().current_dir("/").stdin(OwnedFd::from(theirs));
@@ -121,11 +121,11 @@ pub fn start_step(step: Step) -> io::Result<(Child, std::os::unix::net::UnixStre
     Ok((child, ours))
 }
 
-fn step_arguments(step: Step) -> &'static [&'static str] {
+fn step_arguments(step: ConfinementStep) -> &'static [&'static str] {
     match step {
-        Step::Seal(Network::Shared) => &["__seal"],
-        Step::Seal(Network::None) => &["__seal", "--no-network"],
-        Step::Fence => &["__fence"],
+        ConfinementStep::Seal(Network::Shared) => &["__seal"],
+        ConfinementStep::Seal(Network::None) => &["__seal", "--no-network"],
+        ConfinementStep::Fence => &["__fence"],
     }
 }
 

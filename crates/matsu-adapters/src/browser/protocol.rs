@@ -10,7 +10,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 const MESSAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// One page of a browser.
-pub struct Session<W = ChildStdin, R = ChildStdout> {
+pub struct BrowserPage<W = ChildStdin, R = ChildStdout> {
     input: W,
     output: BufReader<R>,
     id: Option<String>,
@@ -24,7 +24,7 @@ pub struct Session<W = ChildStdin, R = ChildStdout> {
     seen: Vec<String>,
 }
 
-impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> Session<W, R> {
+impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> BrowserPage<W, R> {
     /// A new page of the browser behind these two pipes.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> Session<W, R> {
     /// Asks and waits for the answer; events on the way are noted.
     ///
     /// # Errors
-    /// As for [`Session::open`].
+    /// As for [`BrowserPage::open`].
     pub async fn ask(&mut self, method: &str, params: Value) -> Result<Value, FetchError> {
         self.last += 1;
         let number = self.last;
@@ -82,7 +82,7 @@ impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> Session<W, R> {
     /// Waits until an event of this name has come.
     ///
     /// # Errors
-    /// As for [`Session::open`].
+    /// As for [`BrowserPage::open`].
     pub async fn wait_for(&mut self, event: &str) -> Result<(), FetchError> {
         while !self.seen.iter().any(|seen| seen == event) {
             self.hear().await?;
@@ -93,7 +93,7 @@ impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> Session<W, R> {
     /// The value of an expression on the page; promises are waited for.
     ///
     /// # Errors
-    /// As for [`Session::open`].
+    /// As for [`BrowserPage::open`].
     pub async fn evaluate(&mut self, expression: &str) -> Result<Value, FetchError> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut answer = self.ask("Runtime.evaluate", params).await?;

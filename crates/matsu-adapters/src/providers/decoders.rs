@@ -11,8 +11,10 @@ mod slots;
 mod tests;
 
 use matsu_core::history::Item;
-use matsu_core::ports::provider::ModelEvent;
+use matsu_core::ports::provider::{ModelEvent, ModelTurn, TurnEnd, Usage};
 use serde_json::{Value, json};
+
+use super::refusal::Fault;
 
 /// A text below some path, if there is one.
 pub(super) fn text_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
@@ -52,6 +54,25 @@ pub(super) fn argument_value(value: Option<&Value>) -> Value {
 /// A call without an id is given one by the loop.
 pub(super) fn call(id: &str, name: &str, arguments: Value, signature: Option<String>) -> Item {
     Item::ToolCall { id: id.to_owned(), name: name.to_owned(), arguments, signature }
+}
+
+/// A whole turn of a vendor whose thoughts carry no seal.
+pub(super) fn plain_turn(
+    (thoughts, text): (String, String),
+    calls: Vec<Item>,
+    usage: Usage,
+    end: Option<TurnEnd>,
+) -> Result<ModelTurn, Fault> {
+    let end = end.ok_or_else(Fault::truncated)?;
+    let mut items = Vec::new();
+    if !thoughts.is_empty() {
+        items.push(Item::Thinking { text: thoughts, signature: None, native: None });
+    }
+    if !text.is_empty() {
+        items.push(Item::text(text));
+    }
+    items.extend(calls);
+    Ok(ModelTurn { items, usage, end })
 }
 
 /// Shows a piece of text, unless it is empty.

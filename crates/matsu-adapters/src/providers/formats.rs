@@ -34,6 +34,11 @@ pub(super) fn instructions(history: &[Entry], reader: &Reader) -> Option<String>
     }
 }
 
+/// The system prompt as a message, where the format has no other place for it.
+pub(super) fn system_message(history: &[Entry], reader: &Reader) -> Option<Value> {
+    instructions(history, reader).map(|text| json!({ "role": "system", "content": text }))
+}
+
 /// A text with its author. Only the texts of other models carry a name.
 pub(super) fn attributed<'a>(text: &'a str, model: &str, reader: &Reader) -> Cow<'a, str> {
     if model == reader.name { Cow::Borrowed(text) } else { Cow::Owned(format!("[{model}] {text}")) }

@@ -29,7 +29,9 @@ pub trait Wire: Send + Sync {
     fn path(&self, model: &str) -> String;
 
     /// The header that carries the key, and what stands before the key in it.
-    fn key_header(&self) -> (&'static str, &'static str);
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("authorization", "Bearer ")
+    }
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]

@@ -13,26 +13,26 @@ pub const NO_RESULT_YET: &str = "No result: the call was interrupted, or is stil
 
 /// One step of the conversation, in the order it is sent.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step<'a> {
+pub enum HistoryStep<'a> {
     User(Vec<UserPart<'a>>),
     Assistant {
         /// The model that answered, by its name in the chat.
         model: &'a str,
         maker: Option<&'a Maker>,
         /// In the order they were made.
-        parts: Vec<Part<'a>>,
+        parts: Vec<AssistantPart<'a>>,
     },
 }
 
 /// What an assistant's step holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Part<'a> {
+pub enum AssistantPart<'a> {
     /// Anything but a call.
     Other(&'a Item),
     Call(CallWithResult<'a>),
 }
 
-impl Step<'_> {
+impl HistoryStep<'_> {
     /// The calls of an assistant's step, in order.
     pub fn calls(&self) -> impl Iterator<Item = &CallWithResult<'_>> {
         let parts = match self {
@@ -40,8 +40,8 @@ impl Step<'_> {
             Self::User(_) => &[],
         };
         parts.iter().filter_map(|part| match part {
-            Part::Call(call) => Some(call),
-            Part::Other(_) => None,
+            AssistantPart::Call(call) => Some(call),
+            AssistantPart::Other(_) => None,
         })
     }
 }
@@ -69,8 +69,8 @@ pub struct CallWithResult<'a> {
 
 /// The steps of a valid history. Its system prompt is not among them; [`system_prompt`] has it.
 #[must_use]
-pub fn steps(history: &[Entry]) -> Vec<Step<'_>> {
-    let mut steps: Vec<Step<'_>> = Vec::new();
+pub fn steps(history: &[Entry]) -> Vec<HistoryStep<'_>> {
+    let mut steps: Vec<HistoryStep<'_>> = Vec::new();
     let answers = prompt_answers(history);
     let calls = all_calls(history);
     for entry in history {
@@ -78,7 +78,7 @@ pub fn steps(history: &[Entry]) -> Vec<Step<'_>> {
             Role::System => {}
             Role::User => push_user(&mut steps, entry.content.iter().filter_map(said).collect()),
             Role::Tool => push_user(&mut steps, late(entry, &answers, &calls)),
-            Role::Assistant => steps.push(Step::Assistant {
+            Role::Assistant => steps.push(HistoryStep::Assistant {
                 model: entry.model.as_deref().unwrap_or_default(),
                 maker: entry.maker.as_ref(),
                 parts: entry.content.iter().map(|item| part(item, &answers)).collect(),
@@ -140,8 +140,8 @@ fn all_calls(history: &[Entry]) -> HashMap<&str, &Item> {
     history.iter().flat_map(|entry| &entry.content).filter_map(|item| Some((call_id(item)?, item))).collect()
 }
 
-fn part<'a>(item: &'a Item, answers: &PromptAnswers<'a>) -> Part<'a> {
-    with_result(item, answers).map_or(Part::Other(item), Part::Call)
+fn part<'a>(item: &'a Item, answers: &PromptAnswers<'a>) -> AssistantPart<'a> {
+    with_result(item, answers).map_or(AssistantPart::Other(item), AssistantPart::Call)
 }
 
 fn with_result<'a>(call: &'a Item, answers: &PromptAnswers<'a>) -> Option<CallWithResult<'a>> {
@@ -173,13 +173,13 @@ fn said(item: &Item) -> Option<UserPart<'_>> {
 }
 
 /// Two user entries in a row are one step: a note, and the question that follows it.
-fn push_user<'a>(steps: &mut Vec<Step<'a>>, said: Vec<UserPart<'a>>) {
+fn push_user<'a>(steps: &mut Vec<HistoryStep<'a>>, said: Vec<UserPart<'a>>) {
     if said.is_empty() {
         return;
     }
     match steps.last_mut() {
-        Some(Step::User(before)) => before.extend(said),
-        _ => steps.push(Step::User(said)),
+        Some(HistoryStep::User(before)) => before.extend(said),
+        _ => steps.push(HistoryStep::User(said)),
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
         Item::result(id, "look", content, false)
     }
 
-    fn results<'a>(step: &'a Step<'_>) -> Vec<(&'a str, &'a str)> {
+    fn results<'a>(step: &'a HistoryStep<'_>) -> Vec<(&'a str, &'a str)> {
         step.calls().map(|call| (call.id, call.result)).collect()
     }
 
@@ -226,14 +226,14 @@ mod tests {
         let steps = steps(&history);
         assert_eq!(results(&steps[0]), [("a", NO_RESULT_YET)]);
         assert!(
-            matches!(&steps[2], Step::User(said) if matches!(&said[..], [UserPart::Late(call)] if call.result == "done"))
+            matches!(&steps[2], HistoryStep::User(said) if matches!(&said[..], [UserPart::Late(call)] if call.result == "done"))
         );
     }
 
     #[test]
     fn notes_and_the_question_after_them_are_one_step() {
         let history = [Entry::system("s", NOW), Entry::user("note", NOW), Entry::user("question", NOW)];
-        assert_eq!(steps(&history), [Step::User(vec![UserPart::Text("note"), UserPart::Text("question")])]);
+        assert_eq!(steps(&history), [HistoryStep::User(vec![UserPart::Text("note"), UserPart::Text("question")])]);
         assert_eq!(system_prompt(&history).as_deref(), Some("s"));
     }
 }

@@ -1,7 +1,7 @@
 //! What a browser sends: WebSocket frames, messages of the DevTools protocol, requests to the proxy.
 
 use matsu_adapters::browser::frames;
-use matsu_adapters::browser::protocol::Session;
+use matsu_adapters::browser::protocol::BrowserPage;
 use matsu_adapters::browser::proxy::Wanted;
 
 use crate::input::{Chunks, at_once, choice};
@@ -38,7 +38,7 @@ fn messages(data: &[u8], size: usize) -> Vec<Vec<u8>> {
 
 /// Messages end with a zero byte; what is asked does not depend on them, and the bytes come to an end.
 async fn visit(data: &[u8]) {
-    let Ok(mut session) = Session::open(tokio::io::sink(), Chunks::new(data, data.len())).await else { return };
+    let Ok(mut session) = BrowserPage::open(tokio::io::sink(), Chunks::new(data, data.len())).await else { return };
     let _ = session.wait_for("Page.loadEventFired").await;
     while session.evaluate("document.title").await.is_ok() {}
     let _ = (session.document_url(), session.document_status());

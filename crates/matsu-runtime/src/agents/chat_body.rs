@@ -14,9 +14,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind};
 use matsu_core::limits::{CHAT_RUN_SECONDS_MAX, MESSAGES_PER_ACTION_MAX, RUN_SECONDS};
-use matsu_core::ports::agent::{
-    Agent, AgentHost, Delivery, PromptKind, Resume, RunOrder, RunTrace, RunWish, TraceState,
-};
+use matsu_core::ports::agent::{Agent, AgentHost, Delivery, Resume, RunTrace, RunWish, TraceState};
 use matsu_core::ports::store::{
     BeginTurn, ChatCall, Conversation, EndTurn, OutputPosition, ReadOutputPosition, ReadStanding, SessionKey,
     StoreError, Turn, TurnOutcome, TurnUnderWay,
@@ -103,20 +101,7 @@ impl ChatRuns {
         let own = own.map_err(|error| NotStarted::for_now(error.code(), error.to_string()))?;
         // Before the program: its first call must find out whose it is.
         let handle = cx.runtime().part::<LiveRuns>().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
-        let order = RunOrder {
-            lease: cx.lease.clone(),
-            run_id: own.run_id().clone(),
-            session_id: own.session().id.clone(),
-            outlives: outlives(cx),
-            socket_key: own.socket_key().clone(),
-            task_id: None,
-            input: input.clone(),
-            say: PromptKind::Message,
-            feedback: None,
-            resume: resume.clone(),
-            onto: Vec::new(),
-            token: own.token().clone(),
-        };
+        let order = own.order(cx, &input, resume.as_ref());
         let live = self.host.start(order).await.map_err(|error| NotStarted::for_now(error.code, error.message))?;
         handle.works_in(live.directory());
         let (checkpoint, session, outlives) = (RunCheckpoint::default(), own.session().clone(), outlives(cx));

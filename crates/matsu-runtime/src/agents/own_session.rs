@@ -11,7 +11,7 @@ use matsu_core::change::Topic;
 use matsu_core::chat::Chat;
 use matsu_core::id::{AgentId, ProjectId, RunId};
 use matsu_core::limits::{AFTER_REPORT_MAX, TICK};
-use matsu_core::ports::agent::{ConnectBack, ReportRule, RunTrace};
+use matsu_core::ports::agent::{ConnectBack, PromptKind, ReportRule, Resume, RunOrder, RunTrace};
 use matsu_core::ports::store::{
     EndSession, ReadReport, ReadSession, ReadStanding, ReadTasks, SessionKey, Standing, StoreError, WantedFor,
 };
@@ -22,6 +22,7 @@ use matsu_core::secret::{self, Token};
 use matsu_core::session::{AgentReport, EndReason, Purpose, Session, SessionState};
 use matsu_core::wake::Subscription;
 
+use super::run_body::outlives;
 use crate::chats::sessions::Sessions;
 use crate::chats::sessions::begin::StartedAgent;
 use crate::runtime::context::JobContext;
@@ -44,6 +45,24 @@ pub struct OwnSession {
 }
 
 impl OwnSession {
+    /// What a host starts in this session: the run's message, in a conversation that begins or goes on.
+    pub fn order(&self, cx: &JobContext, input: &RunInput, resume: Option<&Resume>) -> RunOrder {
+        RunOrder {
+            lease: cx.lease.clone(),
+            run_id: self.run_id.clone(),
+            session_id: self.session.id.clone(),
+            outlives: outlives(cx),
+            socket_key: self.socket_key.clone(),
+            task_id: cx.job.task_id.clone(),
+            input: input.clone(),
+            say: PromptKind::Message,
+            feedback: None,
+            resume: resume.cloned(),
+            onto: Vec::new(),
+            token: self.token.clone(),
+        }
+    }
+
     /// # Errors
     /// As the store's; a task or chat that is over.
     pub async fn begin(cx: &JobContext, input: &RunInput, back: &ConnectBack) -> Result<Self, StoreError> {

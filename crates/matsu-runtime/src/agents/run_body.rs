@@ -190,20 +190,8 @@ impl AgentRuns {
         let own = OwnSession::begin(cx, &input, &agent.connect_back).await.map_err(|error| no_session(&error))?;
         // Before the program: its first call must find out whose it is.
         let handle = cx.runtime().part::<LiveRuns>().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
-        let order = RunOrder {
-            lease: cx.lease.clone(),
-            run_id: own.run_id().clone(),
-            session_id: own.session().id.clone(),
-            outlives: outlives(cx),
-            socket_key: own.socket_key().clone(),
-            task_id: cx.job.task_id.clone(),
-            input: input.clone(),
-            say,
-            feedback: checkpoint.feedback.clone(),
-            resume: resume.clone(),
-            onto,
-            token: own.token().clone(),
-        };
+        let feedback = checkpoint.feedback.clone();
+        let order = RunOrder { say, feedback, onto, ..own.order(cx, &input, resume.as_ref()) };
         match self.host.start(order).await {
             Ok(live) => {
                 handle.works_in(live.directory());

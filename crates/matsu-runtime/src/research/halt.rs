@@ -1,13 +1,15 @@
 //! Why a search stops before it is done, and what that makes of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::job::Retry;
+use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::{GRACE, TICK};
 use matsu_core::ports::store::StoreError;
 
+use crate::runtime::ResearchKit;
 use crate::runtime::context::{JobContext, TimeOver, count_seconds};
 use crate::stop_signal::StopLevel;
 
@@ -42,8 +44,30 @@ impl From<StoreError> for Halt {
     }
 }
 
+/// What research is done with, or the end of a job in a process that does none.
+pub fn kit_of(cx: &JobContext) -> Result<Arc<ResearchKit>, JobEnd> {
+    cx.runtime().research().ok_or_else(|| {
+        let why = "this process does no research";
+        JobEnd::failed_with(ErrorCode::InternalError, why, Retry::IfAllowed, None)
+    })
+}
+
+/// Does the work of a job of research, until it is done or the job must leave it.
+pub async fn until_halted<T>(
+    cx: &JobContext,
+    kit: &ResearchKit,
+    work: impl Future<Output = Result<T, Halt>>,
+) -> Result<T, Halt> {
+    tokio::select! {
+        biased;
+        halt = wait_for_stop(cx) => Err(halt),
+        done = work => done,
+        halt = wait_for_time(cx, kit.settings.search_time_max) => Err(halt),
+    }
+}
+
 /// Returns when the task's seconds are spent, or the job has had its time.
-pub async fn wait_for_time(cx: &JobContext, time_max: Duration) -> Halt {
+async fn wait_for_time(cx: &JobContext, time_max: Duration) -> Halt {
     match count_seconds(cx, time_max).await {
         Ok(TimeOver::Budget) => {
             let why = "the task's time is used up".to_owned();
@@ -58,7 +82,7 @@ pub async fn wait_for_time(cx: &JobContext, time_max: Duration) -> Halt {
 }
 
 /// Returns when the body must leave its work, and how.
-pub async fn wait_for_stop(cx: &JobContext) -> Halt {
+async fn wait_for_stop(cx: &JobContext) -> Halt {
     let word = cx.stop.stop_requested().await;
     if word == StopLevel::EndSoon {
         let more = tokio::select! {

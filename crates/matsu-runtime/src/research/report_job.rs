@@ -23,7 +23,7 @@ use matsu_core::slot::Slot;
 use crate::runtime::body::JobBody;
 use crate::runtime::context::JobContext;
 
-use super::halt::{Halt, wait_for_stop, wait_for_time};
+use super::halt::{Halt, kit_of, until_halted};
 use super::model_calls;
 use super::report::material;
 use crate::runtime::ResearchKit;
@@ -49,24 +49,15 @@ impl JobBody for ReportJob {
     }
 
     async fn run(&self, cx: JobContext) -> JobEnd {
-        let Some(kit) = cx.runtime().research() else {
-            return JobEnd::failed_with(
-                ErrorCode::InternalError,
-                "this process does no research",
-                Retry::IfAllowed,
-                None,
-            );
+        let kit = match kit_of(&cx) {
+            Ok(kit) => kit,
+            Err(end) => return end,
         };
         let Some(writer) = kit.model().writer else {
             let why = "no model writes reports here: research.model is not set";
             return JobEnd::failed_with(ErrorCode::PipelineError, why, Retry::Never, None);
         };
-        let done = tokio::select! {
-            biased;
-            halt = wait_for_stop(&cx) => Err(halt),
-            done = write(&cx, writer.as_ref()) => done,
-            halt = wait_for_time(&cx, kit.settings.search_time_max) => Err(halt),
-        };
+        let done = until_halted(&cx, &kit, write(&cx, writer.as_ref())).await;
         match done {
             Ok(written) => JobEnd::Completed { output_json: serde_json::to_string(&written).unwrap_or_default() },
             Err(halt) => halt.end_of(None),

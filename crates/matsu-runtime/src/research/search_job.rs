@@ -25,7 +25,7 @@ use crate::runtime::context::JobContext;
 use crate::stop_signal::StopLevel;
 
 use super::asking;
-use super::halt::{Halt, wait_for_stop, wait_for_time};
+use super::halt::{Halt, kit_of, until_halted};
 use super::selecting::select;
 use super::state::SearchState;
 use super::verify_job::VerifyInput;
@@ -46,24 +46,15 @@ impl JobBody for SearchJob {
     }
 
     async fn run(&self, cx: JobContext) -> JobEnd {
-        let Some(kit) = cx.runtime().research() else {
-            return JobEnd::failed_with(
-                ErrorCode::InternalError,
-                "this process does no research",
-                Retry::IfAllowed,
-                None,
-            );
+        let kit = match kit_of(&cx) {
+            Ok(kit) => kit,
+            Err(end) => return end,
         };
         let mut search = match Search::open(&cx, &kit).await {
             Ok(search) => search,
             Err(halt) => return halt.end_of(None),
         };
-        let halt = tokio::select! {
-            biased;
-            halt = wait_for_stop(&cx) => Err(halt),
-            done = search.work() => done,
-            halt = wait_for_time(&cx, kit.settings.search_time_max) => Err(halt),
-        };
+        let halt = until_halted(&cx, &kit, search.work()).await;
         search.end(halt).await
     }
 }

@@ -25,7 +25,7 @@ use matsu_core::research::stance::Stance;
 use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
 
-use super::halt::{Halt, wait_for_stop, wait_for_time};
+use super::halt::{Halt, kit_of, until_halted};
 use super::model_calls;
 use super::report_job::ask_for_report;
 use crate::runtime::ResearchKit;
@@ -62,13 +62,9 @@ impl JobBody for VerifyJob {
     }
 
     async fn run(&self, cx: JobContext) -> JobEnd {
-        let Some(kit) = cx.runtime().research() else {
-            return JobEnd::failed_with(
-                ErrorCode::InternalError,
-                "this process does no research",
-                Retry::IfAllowed,
-                None,
-            );
+        let kit = match kit_of(&cx) {
+            Ok(kit) => kit,
+            Err(end) => return end,
         };
         let Ok(input) = serde_json::from_str::<VerifyInput>(&cx.job.input_json) else {
             return JobEnd::failed_with(
@@ -80,12 +76,7 @@ impl JobBody for VerifyJob {
         };
         let checkpoint = cx.job.checkpoint_json.as_deref();
         let mut state: VerifyState = checkpoint.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let done = tokio::select! {
-            biased;
-            halt = wait_for_stop(&cx) => Err(halt),
-            done = verify(&cx, &kit, &input, &mut state) => done,
-            halt = wait_for_time(&cx, kit.settings.search_time_max) => Err(halt),
-        };
+        let done = until_halted(&cx, &kit, verify(&cx, &kit, &input, &mut state)).await;
         let output = serde_json::to_string(&state).unwrap_or_default();
         match done {
             // What was judged counts; what was not stays unjudged.

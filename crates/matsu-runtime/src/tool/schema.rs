@@ -126,7 +126,8 @@ fn add_field(fields: &mut Map<String, Value>, name: &str, schema: Value) {
     }
 }
 
-/// A schema with types only, and without what is required below the first level.
+/// A schema with types only, and without what is required below the first level. Of an object inside a reply only the
+/// fields are listed that it always has: those that may be missing are most of the list, and no client can rely on them.
 fn bare(schema: &Value, depth: usize) -> Value {
     let Value::Object(given) = schema else { return schema.clone() };
     let mut kept = Map::new();
@@ -139,7 +140,9 @@ fn bare(schema: &Value, depth: usize) -> Value {
             }
             "items" | "additionalProperties" => drop(kept.insert(keyword.clone(), bare(value, depth))),
             "properties" if depth < OUTPUT_DEPTH_MAX => {
+                let always = given.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
                 let fields = value.as_object().into_iter().flatten();
+                let fields = fields.filter(|(name, _)| always.iter().any(|known| known.as_str() == Some(name)));
                 let fields = fields.map(|(name, schema)| (name.clone(), bare(schema, depth + 1))).collect();
                 kept.insert(keyword.clone(), Value::Object(fields));
             }

@@ -16,7 +16,7 @@ use matsu_core::job::{Job, JobEnd, JobState, Lease};
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, StoreError};
 use matsu_core::slot::Slot;
 
-use crate::sql::{Columns, Row, Sql, Step, Tx, Value, internal, params};
+use crate::sql::{BoundStatement, Columns, Row, Sql, Tx, Value, internal, params};
 use crate::transitions::ledger::Ledger;
 use crate::transitions::tasks::claim::{self, Due};
 use crate::transitions::tasks::finish_and_claim::{
@@ -98,9 +98,9 @@ struct Locked {
 /// What is about to end, what is due, and their tasks, locked together with those of what could be claimed.
 async fn look_and_lock(tx: &mut Tx<'_>, request: &FinishAndClaim, claim: &Claim) -> Result<Locked, StoreError> {
     let ids = ids(request);
-    let ending = Step { sql: ENDING, params: params![ids.clone()].to_vec() };
+    let ending = BoundStatement { sql: ENDING, params: params![ids.clone()].to_vec() };
     let (due, lock) = queue::locking(claim, ids, request.now);
-    let steps: Vec<Step<'_>> = [ending, lock].into_iter().chain(due).collect();
+    let steps: Vec<BoundStatement<'_>> = [ending, lock].into_iter().chain(due).collect();
     let answers = tx.rows_of_all(&steps).await?;
     let [ending, tasks, due @ ..] = answers.as_slice() else { return Err(not_the_answers()) };
     let due = due.first().map_or_else(|| Ok(Due::default()), |due| Due::read(due))?;
@@ -136,7 +136,7 @@ async fn settle_and_pick(
 ) -> Result<RoundReplies, StoreError> {
     let answers = tx
         .rows_of_all(&[
-            Step { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() },
+            BoundStatement { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() },
             spending::asking_reserved_by(&ids(request)),
             queue::asking_permits(request, claim),
             queue::picking(claim, ledger),

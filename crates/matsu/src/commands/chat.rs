@@ -28,7 +28,7 @@ use crate::compose::{self, Role, VERSION};
 use crate::standing::FileApprovals;
 use crate::terminal_chat::approval::AtTerminal;
 use crate::terminal_chat::opening::{self, Locks, Opening};
-use crate::terminal_chat::{Input, Session, attach};
+use crate::terminal_chat::{Input, TerminalChat, attach};
 
 #[derive(Args)]
 pub struct Chat {
@@ -109,7 +109,7 @@ async fn sit(
             open_chats.roster.names().iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(" ")
         );
     }
-    let session = Session {
+    let session = TerminalChat {
         approver: Arc::new(AtTerminal::new(input.clone(), standing(cx)?)),
         limits: cx.config.chat_limits(),
         outputs: Arc::new(KeptOutputs::default()),

@@ -64,11 +64,11 @@ pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
 /// By number, and by letter what is no number. What comes before a release (1.2.0-rc.1) is older than it.
 fn compare(one: &str, other: &str) -> Ordering {
     /// A number sorts before a word.
-    type Part<'a> = (bool, u64, &'a str);
-    fn parts(text: &str) -> Vec<Part<'_>> {
+    type VersionPart<'a> = (bool, u64, &'a str);
+    fn parts(text: &str) -> Vec<VersionPart<'_>> {
         text.split('.').map(|part| part.parse().map_or((true, 0, part), |number| (false, number, ""))).collect()
     }
-    fn key(version: &str) -> (Vec<Part<'_>>, bool, Vec<Part<'_>>) {
+    fn key(version: &str) -> (Vec<VersionPart<'_>>, bool, Vec<VersionPart<'_>>) {
         // What follows + is about the build.
         let version = version.split('+').next().unwrap_or(version);
         let (release, before) = version.split_once('-').unwrap_or((version, ""));

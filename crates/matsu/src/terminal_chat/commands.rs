@@ -13,7 +13,7 @@ use matsu_runtime::models::chat::export;
 
 use super::clipboard;
 use super::opening;
-use super::session::Session;
+use super::session::TerminalChat;
 
 /// Whether the chat goes on.
 pub enum Next {
@@ -36,7 +36,7 @@ const HELP: &str = "\
 /exit                leave; everything is kept
 Ctrl-C stops an answer and keeps what came.";
 
-pub async fn run(session: &mut Session, line: &str) -> Result<Next> {
+pub async fn run(session: &mut TerminalChat, line: &str) -> Result<Next> {
     let (command, rest) = line.split_once(char::is_whitespace).map_or((line, ""), |(word, rest)| (word, rest.trim()));
     match command {
         "/help" => show!("{HELP}"),
@@ -55,7 +55,7 @@ pub async fn run(session: &mut Session, line: &str) -> Result<Next> {
     Ok(Next::Go)
 }
 
-fn model(session: &mut Session, name: &str) -> Result<()> {
+fn model(session: &mut TerminalChat, name: &str) -> Result<()> {
     let roster = &session.held.open_chat.roster;
     match name {
         "" => {
@@ -80,7 +80,7 @@ fn model(session: &mut Session, name: &str) -> Result<()> {
     Ok(())
 }
 
-async fn system(session: &mut Session, text: &str) -> Result<()> {
+async fn system(session: &mut TerminalChat, text: &str) -> Result<()> {
     match text {
         "" => show!("{}", session.held.open_chat.transcript.system_prompt.as_deref().unwrap_or("(none)")),
         "clear" => session.held.open_chat.set_system_prompt(None).await?,
@@ -89,7 +89,7 @@ async fn system(session: &mut Session, text: &str) -> Result<()> {
     Ok(())
 }
 
-fn attach(session: &mut Session, path: &str) -> Result<()> {
+fn attach(session: &mut TerminalChat, path: &str) -> Result<()> {
     match path {
         "" => bail!("use /attach FILE, a PNG, JPEG, GIF or WebP; /attach clear takes back what is attached"),
         "clear" => session.attached.clear(),
@@ -99,7 +99,7 @@ fn attach(session: &mut Session, path: &str) -> Result<()> {
     Ok(())
 }
 
-async fn history(session: &mut Session, rest: &str) -> Result<()> {
+async fn history(session: &mut TerminalChat, rest: &str) -> Result<()> {
     let (what, name) = rest.split_once(char::is_whitespace).map_or((rest, ""), |(what, name)| (what, name.trim()));
     match what {
         "list" => {
@@ -128,7 +128,7 @@ async fn history(session: &mut Session, rest: &str) -> Result<()> {
 const SHOWN_MAX: usize = 40;
 
 /// The newest messages of the chat.
-async fn show_entries(session: &Session) -> Result<()> {
+async fn show_entries(session: &TerminalChat) -> Result<()> {
     let entries = session.held.open_chat.entries().await?;
     let spoken: Vec<_> = entries.iter().filter(|entry| !entry.spoken().trim().is_empty()).collect();
     let left_out = spoken.len().saturating_sub(SHOWN_MAX);
@@ -144,7 +144,7 @@ async fn show_entries(session: &Session) -> Result<()> {
 
 /// A copy under a name; this chat goes on without one. A name that another chat has is taken from it only if the person
 /// agrees.
-async fn save(session: &mut Session, name: &str) -> Result<()> {
+async fn save(session: &mut TerminalChat, name: &str) -> Result<()> {
     let taken = session
         .open_chats
         .store
@@ -161,7 +161,7 @@ async fn save(session: &mut Session, name: &str) -> Result<()> {
 }
 
 /// Another chat takes the place of this one, which is kept.
-async fn replace(session: &mut Session, held: opening::Held) -> Result<()> {
+async fn replace(session: &mut TerminalChat, held: opening::Held) -> Result<()> {
     let mut before = std::mem::replace(&mut session.held, held);
     let id = before.open_chat.id().clone();
     session.host.close_chat(id.as_str()).await;
@@ -171,7 +171,7 @@ async fn replace(session: &mut Session, held: opening::Held) -> Result<()> {
     Ok(())
 }
 
-async fn export_to(session: &Session, rest: &str) -> Result<()> {
+async fn export_to(session: &TerminalChat, rest: &str) -> Result<()> {
     let Some((form, file)) = rest.split_once(char::is_whitespace) else {
         bail!("use /export md FILE or /export json FILE")
     };
@@ -191,7 +191,7 @@ async fn export_to(session: &Session, rest: &str) -> Result<()> {
     Ok(())
 }
 
-async fn copy(session: &Session, rest: &str) -> Result<()> {
+async fn copy(session: &TerminalChat, rest: &str) -> Result<()> {
     let nth: usize = if rest.is_empty() { 0 } else { rest.parse().context("use /copy N, 0 is the newest answer")? };
     let entries = session.held.open_chat.entries().await?;
     let answers =
@@ -206,7 +206,7 @@ async fn copy(session: &Session, rest: &str) -> Result<()> {
     Ok(())
 }
 
-async fn tools(session: &Session, rest: &str) -> Result<()> {
+async fn tools(session: &TerminalChat, rest: &str) -> Result<()> {
     if !rest.is_empty() {
         let nth: usize = rest.trim_start_matches('#').parse().context("use /tools N, the number of a call")?;
         let call = nth.checked_sub(1).and_then(|at| session.calls.get(at)).context("there is no such call")?;
@@ -226,7 +226,7 @@ async fn tools(session: &Session, rest: &str) -> Result<()> {
     Ok(())
 }
 
-fn approve(session: &Session, rest: &str) -> Result<()> {
+fn approve(session: &TerminalChat, rest: &str) -> Result<()> {
     let Some((tool, word)) = rest.split_once(char::is_whitespace) else {
         for (tool, policy) in session.approver.all() {
             show!("{tool}  {policy:?}");
@@ -252,7 +252,7 @@ fn approve(session: &Session, rest: &str) -> Result<()> {
     Ok(())
 }
 
-fn cost(session: &Session) {
+fn cost(session: &TerminalChat) {
     let spent = session.spent;
     let money = spent.micros.map_or_else(|| "no price is configured".to_owned(), in_money);
     show!("{} tokens in, {} out; {money}", spent.input_tokens, spent.output_tokens);

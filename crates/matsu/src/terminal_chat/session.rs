@@ -17,7 +17,7 @@ use super::input::{Input, Line};
 use super::opening::{Held, Locks};
 use super::stage::{ShownCall, Stage};
 
-pub struct Session {
+pub struct TerminalChat {
     pub open_chats: OpenChats,
     pub locks: Locks,
     pub input: Input,
@@ -44,7 +44,7 @@ pub struct Spent {
     pub micros: Option<u64>,
 }
 
-impl Session {
+impl TerminalChat {
     /// Until the person leaves or nothing comes any more.
     pub async fn run(mut self) -> Result<()> {
         loop {

@@ -3,13 +3,15 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::http::Http;
+
+pub use matsu_testkit::until::until;
 
 /// How long a daemon may take to open its listeners on a busy machine.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -249,18 +251,5 @@ impl Drop for Daemon {
         if std::thread::panicking() {
             eprintln!("--- what the daemon said:\n{}", self.said());
         }
-    }
-}
-
-/// Looks again and again until there is something to see.
-#[track_caller]
-pub fn until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(began.elapsed() < within, "not within {within:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+pub use matsu_testkit::until::until;
+
 /// An answer as it came.
 #[derive(Debug)]
 pub struct Reply {
@@ -197,17 +199,4 @@ pub fn sleep_with(input: Value) -> Value {
 
 pub fn noop() -> Value {
     json!({ "kind": "noop", "slot": "agent_cli" })
-}
-
-/// Looks again and again until there is something to see.
-#[track_caller]
-pub fn until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(began.elapsed() < within, "not within {within:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

@@ -20,7 +20,7 @@ use crate::agents::shim::order::Order;
 
 /// The first step of a confinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ConfinementStep {
     /// `matsu __seal`
     Seal(Network),
     /// `matsu __fence`

@@ -13,7 +13,7 @@ use super::order::Order;
 use super::tree::Process;
 use crate::agents::process;
 use crate::agents::sandbox::Sandbox;
-use crate::agents::sandbox::step::{Step, StepOrder, StepReport};
+use crate::agents::sandbox::step::{ConfinementStep, StepOrder, StepReport};
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,20 +41,20 @@ impl Program {
             Sandbox::Open => {
                 return Ok(Self { child: process::start_program(order, stdin)?, reports: None, input });
             }
-            Sandbox::Sealed(view) => Step::Seal(view.network),
-            Sandbox::Fenced(_) => Step::Fence,
+            Sandbox::Sealed(view) => ConfinementStep::Seal(view.network),
+            Sandbox::Fenced(_) => ConfinementStep::Fence,
         };
         let (child, socket) = process::start_step(step)?;
         // A fenced step becomes the program, which gets nothing but its input.
-        let lock = lock.filter(|_| matches!(step, Step::Seal(_)));
+        let lock = lock.filter(|_| matches!(step, ConfinementStep::Seal(_)));
         StepOrder::of(order).send(&socket, &stdin, lock)?;
         drop(stdin);
         socket.set_nonblocking(true)?;
         let mut reports = BufReader::new(UnixStream::from_std(socket)?).lines();
         match (step, next_report(&mut reports).await?) {
-            (Step::Seal(_), Some(StepReport::Started)) => Ok(Self { child, reports: Some(reports), input }),
+            (ConfinementStep::Seal(_), Some(StepReport::Started)) => Ok(Self { child, reports: Some(reports), input }),
             // The program has taken the place of the step, which closed the socket.
-            (Step::Fence, None) => Ok(Self { child, reports: None, input }),
+            (ConfinementStep::Fence, None) => Ok(Self { child, reports: None, input }),
             (_, Some(StepReport::Failed { error })) => Err(io::Error::other(error)),
             _ => Err(io::Error::other("the set-up of its confinement ended early")),
         }

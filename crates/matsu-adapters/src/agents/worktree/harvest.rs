@@ -225,7 +225,8 @@ pub fn is_filled(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-fn few(mut names: Vec<String>) -> Vec<String> {
+/// The first names, and how many there are beyond them.
+pub fn few(mut names: Vec<String>) -> Vec<String> {
     if names.len() > NAMES_MAX {
         let more = names.len() - NAMES_MAX;
         names.truncate(NAMES_MAX);

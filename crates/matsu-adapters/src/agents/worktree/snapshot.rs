@@ -11,6 +11,7 @@ use super::super::git::{Call, Git, Whose, copy_index, printed};
 use super::super::git_paths;
 use super::super::process::Input;
 use super::super::runs_folder::make_private;
+use super::harvest::{few, shown};
 use super::source::Source;
 use crate::agents::removal::remove_folder;
 
@@ -20,9 +21,6 @@ const LARGE_BYTES: u64 = 10 * 1024 * 1024;
 /// Of files that git does not track, together.
 const ALL_BYTES_MAX: u64 = 200 * 1024 * 1024;
 const FILES_MAX: usize = 20_000;
-
-/// Names in a report.
-const NAMES_MAX: usize = 20;
 
 /// What a run begins with.
 #[derive(Default)]
@@ -155,17 +153,4 @@ impl Taking<'_> {
         let call = self.call(&args);
         self.line(call.by_matsu()).await
     }
-}
-
-fn shown(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(200).collect()
-}
-
-fn few(mut names: Vec<String>) -> Vec<String> {
-    if names.len() > NAMES_MAX {
-        let more = names.len() - NAMES_MAX;
-        names.truncate(NAMES_MAX);
-        names.push(format!("and {more} more"));
-    }
-    names
 }

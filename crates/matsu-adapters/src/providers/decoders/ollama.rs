@@ -4,7 +4,7 @@ use matsu_core::history::Item;
 use matsu_core::ports::provider::{ModelEvent, ModelTurn, TurnEnd, Usage};
 use serde_json::Value;
 
-use super::{argument_value, call, list_at, number_at, show, text_at, think};
+use super::{argument_value, call, list_at, number_at, plain_turn, show, text_at, think};
 use crate::providers::refusal::{Fault, in_stream};
 use crate::providers::wire::{Decoder, Progress, parse_piece};
 
@@ -51,15 +51,6 @@ impl Decoder for OllamaDecoder {
     }
 
     fn finish(self: Box<Self>) -> Result<ModelTurn, Fault> {
-        let Some(end) = self.end else { return Err(Fault::truncated()) };
-        let mut items = Vec::new();
-        if !self.thoughts.is_empty() {
-            items.push(Item::Thinking { text: self.thoughts, signature: None, native: None });
-        }
-        if !self.text.is_empty() {
-            items.push(Item::text(self.text));
-        }
-        items.extend(self.calls);
-        Ok(ModelTurn { items, usage: self.usage, end })
+        plain_turn((self.thoughts, self.text), self.calls, self.usage, self.end)
     }
 }

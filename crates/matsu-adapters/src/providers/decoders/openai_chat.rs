@@ -1,11 +1,10 @@
 //! Chat completions: deltas until a `finish_reason`. `[DONE]` is neither needed nor enough.
 
-use matsu_core::history::Item;
 use matsu_core::ports::provider::{ModelEvent, ModelTurn, TurnEnd, Usage};
 use serde_json::Value;
 
 use super::slots::Slots;
-use super::{list_at, number_at, show, text_at, think};
+use super::{list_at, number_at, plain_turn, show, text_at, think};
 use crate::providers::refusal::{Fault, in_stream};
 use crate::providers::wire::{Decoder, Progress, parse_piece};
 
@@ -48,16 +47,7 @@ impl Decoder for OpenAiChatDecoder {
     }
 
     fn finish(self: Box<Self>) -> Result<ModelTurn, Fault> {
-        let Some(end) = self.end else { return Err(Fault::truncated()) };
-        let mut items = Vec::new();
-        if !self.thoughts.is_empty() {
-            items.push(Item::Thinking { text: self.thoughts, signature: None, native: None });
-        }
-        if !self.text.is_empty() {
-            items.push(Item::text(self.text));
-        }
-        items.extend(self.slots.into_items());
-        Ok(ModelTurn { items, usage: self.usage, end })
+        plain_turn((self.thoughts, self.text), self.slots.into_items(), self.usage, self.end)
     }
 }
 

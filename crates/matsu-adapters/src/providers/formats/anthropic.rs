@@ -1,6 +1,6 @@
 //! Anthropic messages: turns alternate, results of one round share one message, thoughts go back signed.
 
-use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{AssistantPart, CallWithResult, Entry, HistoryStep, Image, Item, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -39,8 +39,8 @@ impl Wire for Anthropic {
         let mut messages = Vec::new();
         for step in steps(history) {
             match &step {
-                Step::User(said) => push_merged(&mut messages, "user", "content", user(said)),
-                Step::Assistant { model, maker, parts } => {
+                HistoryStep::User(said) => push_merged(&mut messages, "user", "content", user(said)),
+                HistoryStep::Assistant { model, maker, parts } => {
                     if messages.is_empty() {
                         // The first word must be the user's.
                         push_merged(&mut messages, "user", "content", vec![text("(The conversation goes on.)")]);
@@ -109,17 +109,17 @@ fn image(image: &Image) -> Value {
     json!({ "type": "image", "source": source })
 }
 
-fn assistant(part: &Part<'_>, model: &str, own: bool, reader: &Reader) -> Option<Value> {
+fn assistant(part: &AssistantPart<'_>, model: &str, own: bool, reader: &Reader) -> Option<Value> {
     match part {
-        Part::Call(call) => {
+        AssistantPart::Call(call) => {
             let input = object_arguments(call.arguments);
             Some(json!({ "type": "tool_use", "id": call.id, "name": legal_name(call.name), "input": input }))
         }
-        Part::Other(Item::Thinking { native: Some(native), .. }) if own => Some(native.clone()),
-        Part::Other(Item::Thinking { text, signature: Some(signature), .. }) if own => {
+        AssistantPart::Other(Item::Thinking { native: Some(native), .. }) if own => Some(native.clone()),
+        AssistantPart::Other(Item::Thinking { text, signature: Some(signature), .. }) if own => {
             Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
         }
-        Part::Other(item) => spoken(item).map(|words| text(&attributed(words, model, reader))),
+        AssistantPart::Other(item) => spoken(item).map(|words| text(&attributed(words, model, reader))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Gemini: `functionCall` and `functionResponse` parts. A response is always an object, whatever the tool returned.
 
-use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{AssistantPart, CallWithResult, Entry, HistoryStep, Image, Item, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -41,8 +41,8 @@ impl Wire for Gemini {
         let mut contents = Vec::new();
         for step in steps(history) {
             match &step {
-                Step::User(said) => push_merged(&mut contents, "user", "parts", user(said)),
-                Step::Assistant { model, maker, parts } => {
+                HistoryStep::User(said) => push_merged(&mut contents, "user", "parts", user(said)),
+                HistoryStep::Assistant { model, maker, parts } => {
                     let own = is_own(*maker, reader);
                     let mut sent: Vec<Value> =
                         parts.iter().filter_map(|part| assistant(part, model, own, reader)).collect();
@@ -118,18 +118,18 @@ fn shown(call: &CallWithResult<'_>) -> Vec<Value> {
     [json!({ "text": shown_by(call) })].into_iter().chain(call.images.iter().map(image)).collect()
 }
 
-fn assistant(part: &Part<'_>, model: &str, own: bool, reader: &Reader) -> Option<Value> {
+fn assistant(part: &AssistantPart<'_>, model: &str, own: bool, reader: &Reader) -> Option<Value> {
     let (mut sent, signature) = match part {
-        Part::Call(call) => {
+        AssistantPart::Call(call) => {
             let args = object_arguments(call.arguments);
             let function = json!({ "id": call.id, "name": legal_name(call.name), "args": args });
             (json!({ "functionCall": function }), call.signature)
         }
         // A signature may stand on a part without words.
-        Part::Other(Item::Text { text, signature: Some(signature) }) if own => {
+        AssistantPart::Other(Item::Text { text, signature: Some(signature) }) if own => {
             (json!({ "text": text }), Some(signature.as_str()))
         }
-        Part::Other(item) => (json!({ "text": attributed(spoken(item)?, model, reader) }), None),
+        AssistantPart::Other(item) => (json!({ "text": attributed(spoken(item)?, model, reader) }), None),
     };
     if let (true, Some(signature), Some(fields)) = (own, signature, sent.as_object_mut()) {
         fields.insert("thoughtSignature".to_owned(), json!(signature));

@@ -1,11 +1,11 @@
 //! Ollama's own chat: one message per result, arguments as objects, no ids.
 
-use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{AssistantPart, CallWithResult, Entry, HistoryStep, Image, Item, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::{
-    attributed, instructions, is_own, legal_name, object_arguments, plain_result, put, shown_by, spoken, user_text,
+    attributed, is_own, legal_name, object_arguments, plain_result, put, shown_by, spoken, system_message, user_text,
 };
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::ollama::OllamaDecoder;
@@ -27,19 +27,12 @@ impl Wire for Ollama {
         "/api/chat".to_owned()
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("authorization", "Bearer ")
-    }
-
     fn format_history(&self, history: &[Entry], reader: &Reader) -> Value {
-        let mut messages = Vec::new();
-        if let Some(text) = instructions(history, reader) {
-            messages.push(json!({ "role": "system", "content": text }));
-        }
+        let mut messages: Vec<Value> = system_message(history, reader).into_iter().collect();
         for step in steps(history) {
             match &step {
-                Step::User(said) => messages.push(user(said)),
-                Step::Assistant { model, maker, parts } => {
+                HistoryStep::User(said) => messages.push(user(said)),
+                HistoryStep::Assistant { model, maker, parts } => {
                     messages.extend(assistant(&step, model, is_own(*maker, reader), parts, reader));
                     messages.extend(step.calls().map(result));
                     messages.extend(step.calls().filter_map(shown));
@@ -104,13 +97,19 @@ fn shown(call: &CallWithResult<'_>) -> Option<Value> {
     (!call.images.is_empty()).then(|| user_message(&shown_by(call), call.images.iter()))
 }
 
-fn assistant(step: &Step<'_>, model: &str, own: bool, parts: &[Part<'_>], reader: &Reader) -> Option<Value> {
+fn assistant(
+    step: &HistoryStep<'_>,
+    model: &str,
+    own: bool,
+    parts: &[AssistantPart<'_>],
+    reader: &Reader,
+) -> Option<Value> {
     let (mut text, mut thoughts) = (String::new(), String::new());
     for part in parts {
         match part {
-            Part::Other(Item::Thinking { text, .. }) if own => thoughts.push_str(text),
-            Part::Other(item) => text.push_str(spoken(item).unwrap_or_default()),
-            Part::Call(_) => {}
+            AssistantPart::Other(Item::Thinking { text, .. }) if own => thoughts.push_str(text),
+            AssistantPart::Other(item) => text.push_str(spoken(item).unwrap_or_default()),
+            AssistantPart::Call(_) => {}
         }
     }
     let calls: Vec<Value> = step.calls().map(call).collect();

@@ -1,11 +1,11 @@
 //! OpenAI chat completions, and all services with the same interface: `role: "tool"` with `tool_call_id`.
 
-use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{AssistantPart, CallWithResult, Entry, HistoryStep, Image, Item, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::{
-    attributed, data_url, instructions, is_own, legal_name, object_arguments, plain_result, put, shown_by, spoken,
+    attributed, data_url, is_own, legal_name, object_arguments, plain_result, put, shown_by, spoken, system_message,
     user_text,
 };
 use crate::providers::config::ProviderConfig;
@@ -28,19 +28,12 @@ impl Wire for OpenAiChat {
         "/chat/completions".to_owned()
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("authorization", "Bearer ")
-    }
-
     fn format_history(&self, history: &[Entry], reader: &Reader) -> Value {
-        let mut messages = Vec::new();
-        if let Some(text) = instructions(history, reader) {
-            messages.push(json!({ "role": "system", "content": text }));
-        }
+        let mut messages: Vec<Value> = system_message(history, reader).into_iter().collect();
         for step in steps(history) {
             match &step {
-                Step::User(said) => messages.extend(user(said)),
-                Step::Assistant { model, parts, .. } => {
+                HistoryStep::User(said) => messages.extend(user(said)),
+                HistoryStep::Assistant { model, parts, .. } => {
                     messages.extend(assistant(&step, model, parts, reader));
                     messages.extend(step.calls().map(result));
                     messages.extend(shown(&step));
@@ -116,17 +109,17 @@ fn image(image: &Image) -> Value {
 }
 
 /// The images of results, in a message after them: a result itself holds text only in this format.
-fn shown(step: &Step<'_>) -> Option<Value> {
+fn shown(step: &HistoryStep<'_>) -> Option<Value> {
     let calls = step.calls().filter(|call| !call.images.is_empty());
     let parts: Vec<Value> =
         calls.flat_map(|call| [text(&shown_by(call))].into_iter().chain(call.images.iter().map(image))).collect();
     (!parts.is_empty()).then(|| json!({ "role": "user", "content": parts }))
 }
 
-fn assistant(step: &Step<'_>, model: &str, parts: &[Part<'_>], reader: &Reader) -> Option<Value> {
+fn assistant(step: &HistoryStep<'_>, model: &str, parts: &[AssistantPart<'_>], reader: &Reader) -> Option<Value> {
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Other(item) => spoken(item),
-        Part::Call(_) => None,
+        AssistantPart::Other(item) => spoken(item),
+        AssistantPart::Call(_) => None,
     });
     let text = texts.collect::<Vec<_>>().concat();
     let calls: Vec<Value> = step.calls().map(call).collect();
@@ -144,13 +137,13 @@ fn assistant(step: &Step<'_>, model: &str, parts: &[Part<'_>], reader: &Reader) 
 
 /// Some vendors of this format want to see again what their model thought before it called a tool. OpenAI itself
 /// sends no thoughts in this format, and so gets none back.
-fn thoughts(step: &Step<'_>, reader: &Reader) -> Option<String> {
-    let Step::Assistant { maker, parts, .. } = step else { return None };
+fn thoughts(step: &HistoryStep<'_>, reader: &Reader) -> Option<String> {
+    let HistoryStep::Assistant { maker, parts, .. } = step else { return None };
     if !is_own(*maker, reader) || step.calls().next().is_none() {
         return None;
     }
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Other(Item::Thinking { text, .. }) => Some(text.as_str()),
+        AssistantPart::Other(Item::Thinking { text, .. }) => Some(text.as_str()),
         _ => None,
     });
     Some(texts.collect::<Vec<_>>().concat()).filter(|text| !text.is_empty())

@@ -1,6 +1,6 @@
 //! OpenAI responses: a flat list of items. Nothing is stored at the vendor; sealed reasoning goes back to its maker.
 
-use matsu_core::history::{CallWithResult, Entry, Image, Item, Part, Step, UserPart, steps};
+use matsu_core::history::{AssistantPart, CallWithResult, Entry, HistoryStep, Image, Item, UserPart, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -30,16 +30,12 @@ impl Wire for OpenAiResponses {
         "/responses".to_owned()
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("authorization", "Bearer ")
-    }
-
     fn format_history(&self, history: &[Entry], reader: &Reader) -> Value {
         let mut items = Vec::new();
         for step in steps(history) {
             match &step {
-                Step::User(said) => items.extend(user(said)),
-                Step::Assistant { model, maker, parts } => {
+                HistoryStep::User(said) => items.extend(user(said)),
+                HistoryStep::Assistant { model, maker, parts } => {
                     let own = is_own(*maker, reader);
                     items.extend(parts.iter().filter_map(|part| assistant(part, model, own, reader)));
                     items.extend(step.calls().map(result));
@@ -109,21 +105,21 @@ fn image(image: &Image) -> Value {
     json!({ "type": "input_image", "image_url": data_url(image) })
 }
 
-fn assistant(part: &Part<'_>, model: &str, own: bool, reader: &Reader) -> Option<Value> {
+fn assistant(part: &AssistantPart<'_>, model: &str, own: bool, reader: &Reader) -> Option<Value> {
     match part {
-        Part::Call(call) => Some(json!({
+        AssistantPart::Call(call) => Some(json!({
             "type": "function_call",
             "call_id": call.id,
             "name": legal_name(call.name),
             "arguments": object_arguments(call.arguments).to_string(),
         })),
         // Without its seal a thought cannot be shown to a vendor that stored nothing.
-        Part::Other(Item::Thinking { native: Some(native), .. })
+        AssistantPart::Other(Item::Thinking { native: Some(native), .. })
             if own && native.get("encrypted_content").is_some_and(Value::is_string) =>
         {
             Some(native.clone())
         }
-        Part::Other(item) => spoken(item).map(|text| {
+        AssistantPart::Other(item) => spoken(item).map(|text| {
             let content = json!([{ "type": "output_text", "text": attributed(text, model, reader) }]);
             json!({ "type": "message", "role": "assistant", "content": content })
         }),

@@ -15,9 +15,9 @@ const COMPLETE: Sql = Sql::postgres(
 pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<Settling, StoreError> {
     let (due, lock) = queue::locking(claim, ids(request), request.now);
     let is_due_asked = due.is_some();
-    let mut steps: Vec<Step<'_>> = [lock].into_iter().chain(due).collect();
+    let mut steps: Vec<BoundStatement<'_>> = [lock].into_iter().chain(due).collect();
     if !request.finishes.is_empty() {
-        steps.push(Step { sql: COMPLETE, params: columns(request) });
+        steps.push(BoundStatement { sql: COMPLETE, params: columns(request) });
     }
     steps.push(queue::asking_permits(request, claim));
     steps.push(queue::picking_any(claim));

@@ -63,37 +63,44 @@ const PASS_ON: Sql = Sql::postgres(
 );
 
 /// Looks and locks: what is due, if that is asked for, and the tasks of all that ends or could be claimed.
-pub(super) fn locking<'a>(claim: &'a Claim, ending: Vec<&'a str>, now: Timestamp) -> (Option<Step<'a>>, Step<'a>) {
+pub(super) fn locking<'a>(
+    claim: &'a Claim,
+    ending: Vec<&'a str>,
+    now: Timestamp,
+) -> (Option<BoundStatement<'a>>, BoundStatement<'a>) {
     let slot = claim.slot.as_str();
     let mut params = vec![slot.into(), ending.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))];
     if !claim.wakes_due {
-        return (None, Step { sql: LOCK, params });
+        return (None, BoundStatement { sql: LOCK, params });
     }
     let due = due_params(claim, now);
     params.extend_from_slice(&due[1..]);
-    (Some(Step { sql: DUE, params: due }), Step { sql: LOCK_DUE_TOO, params })
+    (Some(BoundStatement { sql: DUE, params: due }), BoundStatement { sql: LOCK_DUE_TOO, params })
 }
 
 /// The first jobs in the order of the queue, of locked tasks.
-pub(super) fn picking<'a>(claim: &'a Claim, ledger: &'a Ledger) -> Step<'a> {
-    let mut step = Step { sql: PICK, ..picking_any(claim) };
+pub(super) fn picking<'a>(claim: &'a Claim, ledger: &'a Ledger) -> BoundStatement<'a> {
+    let mut step = BoundStatement { sql: PICK, ..picking_any(claim) };
     step.params.push(ledger.tasks().map(|task| task.id.as_str()).collect::<Vec<_>>().into());
     step
 }
 
 /// The first jobs in the order of the queue, of all tasks.
-pub(super) fn picking_any(claim: &Claim) -> Step<'_> {
-    Step { sql: PICK_ANY, params: vec![claim.slot.as_str().into(), claim.jobs_max.into(), Value::Owned(kinds(claim))] }
+pub(super) fn picking_any(claim: &Claim) -> BoundStatement<'_> {
+    BoundStatement {
+        sql: PICK_ANY,
+        params: vec![claim.slot.as_str().into(), claim.jobs_max.into(), Value::Owned(kinds(claim))],
+    }
 }
 
 /// The permits that the round may use.
-pub(super) fn asking_permits<'a>(request: &'a FinishAndClaim, claim: &'a Claim) -> Step<'a> {
+pub(super) fn asking_permits<'a>(request: &'a FinishAndClaim, claim: &'a Claim) -> BoundStatement<'a> {
     let jobs = ids(request);
     // What is left comes first, and with a permit inside it may be two of one job.
     let rows_max = claim.jobs_max.saturating_add(u32::try_from(jobs.len() * 2).unwrap_or(u32::MAX));
     let mut params = params![claim.slot.as_str(), claim.permits_max, rows_max].to_vec();
     params.push(jobs.into());
-    Step { sql: USABLE, params }
+    BoundStatement { sql: USABLE, params }
 }
 
 /// All of them in one statement.

@@ -12,7 +12,7 @@ use matsu_core::slot::Slot;
 
 use super::permits;
 use super::update_job::task_of;
-use crate::sql::{Row, Sql, Step, Transition, Tx, params};
+use crate::sql::{BoundStatement, Row, Sql, Transition, Tx, params};
 use crate::transitions::held;
 use crate::transitions::hold::hold;
 use crate::transitions::ledger::Ledger;
@@ -159,8 +159,8 @@ pub async fn reserved_by(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<Vec<Row>, Sto
 }
 
 /// The same as one step among others, where a list can be passed.
-pub fn asking_reserved_by<'a>(jobs: &[&'a str]) -> Step<'a> {
-    Step { sql: RESERVED_BY, params: params![jobs.to_vec()].to_vec() }
+pub fn asking_reserved_by<'a>(jobs: &[&'a str]) -> BoundStatement<'a> {
+    BoundStatement { sql: RESERVED_BY, params: params![jobs.to_vec()].to_vec() }
 }
 
 /// What jobs had set aside and not spent when they ended goes back to their budgets. Most have none, and a look is
