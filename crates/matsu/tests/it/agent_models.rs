@@ -146,7 +146,7 @@ fn counted_tokens(home: &Home, config: &str) -> i64 {
 
 /// The status of a task, once it says that it waits for a quota.
 fn waits_for_quota(home: &Home, task: &str, config: &str) -> Value {
-    let wish = json!({ "task_id": task }).to_string();
+    let wish = json!({ "task_id": task, "wait": 0 }).to_string();
     until("the wait is named", Duration::from_secs(60), || {
         let status = home.run_json(&with_config(&["call", "get_status", &wish], config));
         status["warnings"].to_string().contains("the model is out of quota until").then_some(status)
