@@ -22,7 +22,7 @@ POSTGRES := scripts/postgres.sh run
 # Most tests wait for another process, so two run on each core.
 TEST_THREADS ?= $(shell expr 2 \* "$$(getconf _NPROCESSORS_ONLN)")
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test delivery fuzz dist dist-test release-check book build-time recording
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test delivery fuzz dist dist-test release-check book build-time recording simulation
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -80,6 +80,11 @@ bench: setup ## The figures, measured on this machine (see bench/)
 chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
 	@scripts/setup.sh chaos
 	$(POSTGRES) env MATSU_CHAOS=1 cargo test --profile source --locked -p matsu --test it --test clients chaos:: -- --nocapture --test-threads=1
+
+SEEDS ?= 1000000
+simulation: ## The seeded simulation of the whole runtime, SEEDS=10000 for less; a seed that fails is named
+	MATSU_SIMULATION_SEEDS=$(SEEDS) RUST_BACKTRACE=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+		cargo test --release --locked -p matsu-runtime --test it simulation:: -- --nocapture
 
 remote-test: ## The recipes of docs/remote.md: Caddy, nginx and ssh -L in front of a server, on loopback
 	scripts/remote.sh

@@ -1,4 +1,5 @@
 //! A chat and its messages. Messages belong to the chat, carry a number that grows by one, and outlive sessions.
+//! A chat with models is a chat too; what is said in it is kept as entries (`transcript.rs`).
 //!
 //! Two numbers: `handed_seq`, the last message that was delivered to the agent, and `acked_seq`, the last that it
 //! acknowledged.
@@ -28,14 +29,40 @@ words! {
     }
 }
 
+/// Whom people talk with in a chat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatKind {
+    /// A named agent, which reads messages in sessions.
+    Agent(AgentId),
+    /// Models, by their names in the configuration. This process asks them.
+    Models(Vec<String>),
+}
+
+impl ChatKind {
+    #[must_use]
+    pub fn agent(&self) -> Option<&AgentId> {
+        match self {
+            Self::Agent(agent) => Some(agent),
+            Self::Models(_) => None,
+        }
+    }
+
+    /// None for a chat with an agent.
+    #[must_use]
+    pub fn models(&self) -> Option<&[String]> {
+        match self {
+            Self::Agent(_) => None,
+            Self::Models(models) => Some(models),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Chat {
     pub id: ChatId,
-    /// Absent for a chat with models.
-    pub agent_id: Option<AgentId>,
+    pub kind: ChatKind,
     pub project_id: ProjectId,
-    /// The models of a chat without an agent.
-    pub models_json: Option<String>,
     pub state: ChatState,
     /// The last message's number; the chat's revision.
     pub last_seq: i64,
@@ -84,9 +111,8 @@ pub struct Message {
 #[derive(Clone, Debug)]
 pub struct NewChat {
     pub id: ChatId,
-    pub agent_id: Option<AgentId>,
+    pub kind: ChatKind,
     pub project_id: ProjectId,
-    pub models_json: Option<String>,
     pub created_at: Timestamp,
 }
 

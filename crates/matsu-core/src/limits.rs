@@ -161,7 +161,6 @@ limits! {
     QUERY_CHARS_MAX: usize = 500, "characters of one search's query";
     QUERIES_PER_CALL_MAX: usize = 100, "searches that one call may queue";
     SEARCH_TIME_MAX: Duration = Duration::from_secs(300), "a search that takes longer ends with what it has (configurable: research.search_time_max)";
-    BUDGET_CHUNK: Duration = Duration::from_secs(5), "seconds of a task's budget that a search sets aside at a time";
     CANDIDATES_MAX: usize = 200, "results that one search keeps for reading";
     REDIRECTS_MAX: u32 = 5, "redirects that are followed for one page";
     PAGE_CACHE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "a page that was read is not asked for again this long";

@@ -1,7 +1,9 @@
-//! A chat with models: its name, its system prompt, and the answers under way. Its messages are in its history.
+//! What a chat with models has besides the chat itself: an owner, a name, a system prompt, entries, and the answers
+//! under way.
 
 use serde::Serialize;
 
+use crate::chat::{Chat, ChatState};
 use crate::clock::Timestamp;
 use crate::history::Entry;
 use crate::id::{ChatId, RunId};
@@ -19,22 +21,30 @@ words! {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
-    pub chat_id: ChatId,
+    pub chat: Chat,
     pub owner: Principal,
     /// What a person calls it; unique among the owner's.
     pub name: Option<String>,
     pub system_prompt: Option<String>,
-    pub models: Vec<String>,
     pub place: ChatPlace,
     /// The run that opened it.
     pub run_id: Option<RunId>,
-    /// The last entry's number; the chat's revision.
-    pub last_seq: i64,
-    pub ended: bool,
-    pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+impl Transcript {
+    /// The models that may answer.
+    #[must_use]
+    pub fn models(&self) -> &[String] {
+        self.chat.kind.models().unwrap_or_default()
+    }
+
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.chat.state == ChatState::Ended
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -1,11 +1,15 @@
 //! What people do: make agents and projects, open chats and write in them, give tasks, send notices, end sessions.
 
 pub mod sessions;
+pub mod shown;
+mod view;
+
+pub use view::{ChatView, MessageRange};
 
 use matsu_core::access::Viewer;
 use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::change::Topic;
-use matsu_core::chat::{Chat, ChatState, Message, NewChat, NewMessage, Sender, check_content};
+use matsu_core::chat::{Chat, ChatKind, ChatState, Message, NewChat, NewMessage, Sender, check_content};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, ChatId, MessageId, NotificationId, ProjectId, SessionId};
 use matsu_core::notification::{NewNotice, Notification, NotificationAction, NotificationKind};
@@ -13,7 +17,7 @@ use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::agent::Delivery;
 use matsu_core::ports::store::{
     ChatsKnownTo, EndChat, EndSession, InsertAgent, InsertMessage, InsertNotice, InsertProject, ListAgents, ListChats,
-    ListMessages, ListProjects, MessageFilter, OpenChat, OpenedChat, ReadAgent, ReadChat, ReadQuestion, StoreError,
+    ListProjects, OpenChat, OpenedChat, ReadAgent, ReadChat, ReadChatFor, ReadQuestion, StoreError,
 };
 use matsu_core::principal::Principal;
 use matsu_core::project::{NewProject, Project, is_usable_id};
@@ -94,20 +98,12 @@ impl Chats<'_> {
         self.runtime.store().run(ChatsKnownTo { viewer: viewer.clone(), ids: ids.to_vec() }).await
     }
 
-    /// The chat of this id.
+    /// The chat of this id, if the viewer may see it.
     ///
     /// # Errors
-    /// As the store's.
-    pub async fn read(self, id: &ChatId) -> Result<Chat, StoreError> {
-        self.runtime.store().run(ReadChat(id.clone())).await
-    }
-
-    /// Messages of a chat, oldest first.
-    ///
-    /// # Errors
-    /// As the store's.
-    pub async fn messages(self, filter: MessageFilter) -> Result<Vec<Message>, StoreError> {
-        self.runtime.store().run(ListMessages(filter)).await
+    /// There is none for this viewer; the store.
+    pub async fn read_for(self, viewer: &Viewer, id: &ChatId) -> Result<Chat, StoreError> {
+        self.runtime.store().run(ReadChatFor { viewer: viewer.clone(), id: id.clone() }).await
     }
 
     /// What the agent of a chat asks at the moment.
@@ -181,9 +177,8 @@ impl Chats<'_> {
         let now = self.runtime.clock().now();
         let chat = NewChat {
             id: ChatId::mint(now),
-            agent_id: Some(agent.clone()),
+            kind: ChatKind::Agent(agent.clone()),
             project_id: project.clone(),
-            models_json: None,
             created_at: now,
         };
         self.runtime.store().run(OpenChat(chat)).await
@@ -225,7 +220,7 @@ impl Chats<'_> {
     /// # Errors
     /// As the store's.
     pub async fn session_of_chat(self, chat: &Chat) -> Result<Option<Session>, StoreError> {
-        let Some(agent) = &chat.agent_id else { return Ok(None) };
+        let Some(agent) = chat.kind.agent() else { return Ok(None) };
         let live = Sessions::of(self.runtime).active_of(agent, &chat.project_id).await?;
         let now = self.runtime.clock().now();
         Ok(live.into_iter().find(|session| session.chat_id.as_ref() == Some(&chat.id) && session.is_live(now)))
@@ -236,7 +231,7 @@ impl Chats<'_> {
     /// # Errors
     /// As the store's.
     pub async fn agent_state(self, chat: &Chat) -> Result<Option<AgentState>, StoreError> {
-        let Some(agent) = &chat.agent_id else { return Ok(None) };
+        let Some(agent) = chat.kind.agent() else { return Ok(None) };
         if chat.state == ChatState::Ended {
             return Ok(Some(AgentState::Ended));
         }

@@ -7,7 +7,6 @@ mod asking;
 mod delivered;
 mod halt;
 pub mod materials;
-mod meter;
 mod model_calls;
 mod pages;
 mod picking;

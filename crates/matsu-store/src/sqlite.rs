@@ -1,6 +1,7 @@
 //! The SQLite driver: one writer thread with group commit, a pool of readers, locks that prove nodes alive.
 
 pub mod connection;
+pub mod data_file;
 pub mod files;
 pub mod foreign;
 pub mod log_keeper;

@@ -26,13 +26,15 @@ pub struct Rules<'a> {
     pub mode_max: Mode,
 }
 
-/// A run that may be queued, and who is asked when its agent cannot do it.
-pub struct Admitted {
-    pub checked: CheckedRun,
-    pub fallback: Vec<String>,
-}
-
-pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> Result<Admitted, RunRefusal> {
+/// The run that may be queued, and the agents that are tried when its own cannot do it.
+///
+/// # Errors
+/// What is refused and why.
+pub fn check(
+    definition: &Definition,
+    rules: &Rules<'_>,
+    mut wish: RunWish,
+) -> Result<(CheckedRun, Vec<String>), RunRefusal> {
     check_texts(definition, &wish)?;
     check_session(definition, &wish)?;
     if let Some((name, value)) = wish.env.iter().find(|(_, value)| value.contains('\0') || value.len() > ENV_BYTES_MAX)
@@ -96,7 +98,7 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> R
     let note = place.note.or(own);
     let fallback = wish.fallback.unwrap_or_default();
     let checked = CheckedRun { input, shown_directory: place.shown, note, confinement: None, not_covered: Vec::new() };
-    Ok(Admitted { checked, fallback })
+    Ok((checked, fallback))
 }
 
 /// What a run in a repository of its own begins with.

@@ -37,7 +37,7 @@ use super::shim::program::{Exit, Program};
 use super::shim::{socket, tree};
 use control::{Control, ControlEvent};
 use exit_record::ExitRecord;
-use order::{Notice, Restart, RunOrder, Word};
+use order::{Notice, Restart, Supervision, Word};
 use output::Output;
 use silence::Silence;
 
@@ -61,7 +61,8 @@ pub fn run(folder: &Path) -> ExitCode {
 async fn supervise(folder: &RunFolder) -> io::Result<()> {
     // Stdout is the lock; it is held until this process ends. Stdin is the connection to the daemon that starts it.
     let lock = io::stdout().as_fd().try_clone_to_owned()?;
-    let order: RunOrder = serde_json::from_str(&std::fs::read_to_string(folder.order())?).map_err(io::Error::other)?;
+    let order: Supervision =
+        serde_json::from_str(&std::fs::read_to_string(folder.order())?).map_err(io::Error::other)?;
     let terminate = signal(SignalKind::terminate())?;
     // Fails only in a process that leads a session already.
     let _ = rustix::process::setsid();
@@ -76,7 +77,7 @@ type Ending = Pin<Box<dyn Future<Output = Report>>>;
 
 struct Supervisor<'a> {
     folder: &'a RunFolder,
-    order: RunOrder,
+    order: Supervision,
     control: Control,
     terminate: Signal,
     clock: Clock,
@@ -102,7 +103,7 @@ impl<'a> Supervisor<'a> {
     /// Starts the program; if that fails, the record of the run says why.
     async fn start(
         folder: &'a RunFolder,
-        order: RunOrder,
+        order: Supervision,
         mut control: Control,
         (terminate, lock): (Signal, &OwnedFd),
     ) -> io::Result<Supervisor<'a>> {
@@ -272,7 +273,7 @@ impl<'a> Supervisor<'a> {
 }
 
 /// From here on the program may have begun, so no other attempt may begin it.
-async fn begin(folder: &RunFolder, order: &RunOrder, lock: &OwnedFd) -> io::Result<(Program, Output)> {
+async fn begin(folder: &RunFolder, order: &Supervision, lock: &OwnedFd) -> io::Result<(Program, Output)> {
     if let Some(run_socket) = &order.order.socket {
         socket::open(run_socket).map_err(|error| io::Error::other(format!("its socket: {error}")))?;
     }

@@ -98,6 +98,7 @@ pub trait Store:
     + Run<ReadRollbacks>
     + Run<OpenChat>
     + Run<ReadChat>
+    + Run<ReadChatFor>
     + Run<ListChats>
     + Run<ChatsKnownTo>
     + Run<InsertMessage>
@@ -232,10 +233,10 @@ pub trait Store:
     + Run<OpenTranscript>
     + Run<ReadTranscript>
     + Run<ListTranscripts>
+    + Run<ReadChatContent>
     + Run<ReadEntries>
     + Run<AppendTranscript>
     + Run<SaveDraft>
-    + Run<ReadDrafts>
     + Run<DescribeTranscript>
     + Run<BeginTurn>
     + Run<TurnUnderWay>

@@ -92,10 +92,17 @@ impl Agents<'_> {
             presence: Some(RunPresence { agent_id: worker.id, project_id: project.id }),
             ..RunWish::default()
         };
-        let (tool, priority, idempotency_key, parent) = ("hand_task", Priority::Medium, None, None);
-        let (depends_on, run_at) = (Vec::new(), None);
-        let options =
-            RunOptions { tool, priority, idempotency_key, body, depends_on, run_at, parent, started_in: None };
+        let options = RunOptions {
+            tool: "hand_task",
+            priority: Priority::Medium,
+            idempotency_key: None,
+            body,
+            depends_on: Vec::new(),
+            run_at: None,
+            parent: None,
+            started_in: None,
+            chosen: None,
+        };
         match self.start_runs(owner, vec![wish], options).await {
             Ok(started) => Ok(started.inserted.task),
             Err(RunError::Refused(refusal)) => {

@@ -82,7 +82,7 @@ impl OwnSession {
     ) -> Result<Self, StoreError> {
         let no_agent = || StoreError::NotFound { what: "agent", id: chat.id.to_string() };
         let started = StartedAgent {
-            agent_id: chat.agent_id.clone().ok_or_else(no_agent)?,
+            agent_id: chat.kind.agent().cloned().ok_or_else(no_agent)?,
             project_id: chat.project_id.clone(),
             wanted: WantedFor::Chat(chat.id.clone()),
             job_id: cx.lease.job_id.clone(),

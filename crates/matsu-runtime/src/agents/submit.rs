@@ -35,6 +35,8 @@ pub struct RunOptions {
     pub parent: Option<TaskId>,
     /// The project folder of the client that asks.
     pub started_in: Option<String>,
+    /// Why the first agent was chosen, if the choice was left to Matsu.
+    pub chosen: Option<String>,
 }
 
 /// What was queued.
@@ -101,6 +103,9 @@ impl Agents<'_> {
             if run.input.session.is_empty() {
                 run.input.session = conversation(&id, &run.input.agent);
             }
+        }
+        if let (Some(first), Some(why)) = (runs.first_mut(), &options.chosen) {
+            first.note = Some(first.note.take().map_or_else(|| why.clone(), |note| format!("{why} {note}")));
         }
         let Some(mut first) = runs.first().cloned() else {
             return Err(TaskError::Invalid("name at least one agent".to_owned()).into());

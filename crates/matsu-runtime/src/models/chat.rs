@@ -14,7 +14,6 @@ mod open_chats;
 mod own_tools;
 mod pictures;
 pub mod roster;
-pub mod shown;
 mod sources;
 mod standing;
 
@@ -23,6 +22,7 @@ pub use line::Line;
 pub use live::{ChatTools, LiveChats, LiveSettings};
 pub use mentions::{Addressed, UnknownMention};
 pub use of_run::{WeakChats, is_own_chat};
+pub use open_answer::OpenAnswers;
 pub use open_chats::{ChatError, OpenChat, OpenChats, Posted};
 pub use own_tools::{OwnTools, Workforce};
 pub use roster::Roster;

@@ -8,7 +8,7 @@ use matsu_core::job::Retry;
 use matsu_core::limits::{GRACE, TICK};
 use matsu_core::ports::store::StoreError;
 
-use crate::runtime::context::JobContext;
+use crate::runtime::context::{JobContext, TimeOver, count_seconds};
 use crate::stop_signal::StopLevel;
 
 /// A body that is ordered to end soon still has this long: a little less than what the engine grants, so that it can
@@ -39,6 +39,21 @@ impl From<StoreError> for Halt {
             // The store may be back for the next attempt, which goes on from the checkpoint.
             error => Self::Failed { code: error.code(), why: error.to_string(), retry: Retry::IfAllowed },
         }
+    }
+}
+
+/// Returns when the task's seconds are spent, or the job has had its time.
+pub async fn wait_for_time(cx: &JobContext, time_max: Duration) -> Halt {
+    match count_seconds(cx, time_max).await {
+        Ok(TimeOver::Budget) => {
+            let why = "the task's time is used up".to_owned();
+            Halt::Enough { code: ErrorCode::BudgetExhausted, why }
+        }
+        Ok(TimeOver::Job) => {
+            let why = format!("it took longer than {} s", time_max.as_secs());
+            Halt::Enough { code: ErrorCode::PipelineTimeout, why }
+        }
+        Err(error) => error.into(),
     }
 }
 

@@ -23,8 +23,7 @@ use matsu_core::slot::Slot;
 use crate::runtime::body::JobBody;
 use crate::runtime::context::JobContext;
 
-use super::halt::{Halt, wait_for_stop};
-use super::meter::Meter;
+use super::halt::{Halt, wait_for_stop, wait_for_time};
 use super::model_calls;
 use super::report::material;
 use crate::runtime::ResearchKit;
@@ -62,16 +61,12 @@ impl JobBody for ReportJob {
             let why = "no model writes reports here: research.model is not set";
             return JobEnd::failed_with(ErrorCode::PipelineError, why, Retry::Never, None);
         };
-        let meter = Meter::new(&cx, kit.settings.search_time_max);
         let done = tokio::select! {
             biased;
             halt = wait_for_stop(&cx) => Err(halt),
             done = write(&cx, writer.as_ref()) => done,
-            halt = meter.run() => Err(halt),
+            halt = wait_for_time(&cx, kit.settings.search_time_max) => Err(halt),
         };
-        if let Err(error) = meter.close().await {
-            tracing::debug!(%error, "the last seconds could not be settled");
-        }
         match done {
             Ok(written) => JobEnd::Completed { output_json: serde_json::to_string(&written).unwrap_or_default() },
             Err(halt) => halt.end_of(None),

@@ -25,8 +25,7 @@ use crate::runtime::context::JobContext;
 use crate::stop_signal::StopLevel;
 
 use super::asking;
-use super::halt::{Halt, wait_for_stop};
-use super::meter::Meter;
+use super::halt::{Halt, wait_for_stop, wait_for_time};
 use super::selecting::select;
 use super::state::SearchState;
 use super::verify_job::VerifyInput;
@@ -59,16 +58,12 @@ impl JobBody for SearchJob {
             Ok(search) => search,
             Err(halt) => return halt.end_of(None),
         };
-        let meter = Meter::new(&cx, kit.settings.search_time_max);
         let halt = tokio::select! {
             biased;
             halt = wait_for_stop(&cx) => Err(halt),
             done = search.work() => done,
-            halt = meter.run() => Err(halt),
+            halt = wait_for_time(&cx, kit.settings.search_time_max) => Err(halt),
         };
-        if let Err(error) = meter.close().await {
-            tracing::debug!(%error, "the last seconds could not be settled");
-        }
         search.end(halt).await
     }
 }

@@ -25,8 +25,7 @@ use matsu_core::research::stance::Stance;
 use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
 
-use super::halt::{Halt, wait_for_stop};
-use super::meter::Meter;
+use super::halt::{Halt, wait_for_stop, wait_for_time};
 use super::model_calls;
 use super::report_job::ask_for_report;
 use crate::runtime::ResearchKit;
@@ -81,16 +80,12 @@ impl JobBody for VerifyJob {
         };
         let checkpoint = cx.job.checkpoint_json.as_deref();
         let mut state: VerifyState = checkpoint.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let meter = Meter::new(&cx, kit.settings.search_time_max);
         let done = tokio::select! {
             biased;
             halt = wait_for_stop(&cx) => Err(halt),
             done = verify(&cx, &kit, &input, &mut state) => done,
-            halt = meter.run() => Err(halt),
+            halt = wait_for_time(&cx, kit.settings.search_time_max) => Err(halt),
         };
-        if let Err(error) = meter.close().await {
-            tracing::debug!(%error, "the last seconds could not be settled");
-        }
         let output = serde_json::to_string(&state).unwrap_or_default();
         match done {
             // What was judged counts; what was not stays unjudged.

@@ -24,7 +24,7 @@ use crate::stop_signal::StopSignal;
 
 pub use mending::Mend;
 pub(crate) use mending::mend;
-pub use meter::Spend;
+pub use meter::{Spend, TimeOver, count_seconds};
 pub(crate) use meter::{budget_spent, close as close_meter, fill as fill_meter, open as open_meter};
 pub use notes::Notes;
 
@@ -144,7 +144,7 @@ impl JobContext {
     }
 
     /// Sets aside some of the task's budget before it is spent. May grant less than was asked for, but never nothing.
-    /// Of most kinds the runtime itself counts the seconds ([`matsu_core::job::JobKind::is_metered`]).
+    /// Seconds are not set aside by this, but by the meter of the job.
     ///
     /// # Errors
     /// As the store's; `Closed` with `BUDGET_EXHAUSTED` when nothing is left: end with what there is.

@@ -229,11 +229,11 @@ impl Running {
         due.into_iter().map(|(note, notes, _)| (note, notes)).collect()
     }
 
-    /// Bodies whose seconds are counted.
+    /// Bodies whose seconds the runtime counts.
     #[must_use]
     pub fn metered(&self) -> Vec<(Lease, Arc<Notes>)> {
         let jobs = self.lock();
-        let metered = jobs.iter().filter(|job| job.notes.has_meter());
+        let metered = jobs.iter().filter(|job| job.notes.is_metered());
         metered.map(|job| (job.lease.clone(), Arc::clone(&job.notes))).collect()
     }
 

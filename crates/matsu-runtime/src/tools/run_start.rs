@@ -23,21 +23,32 @@ use crate::tool::{NativeTasks, ToolContext, ToolError, ToolReply, folders};
 
 pub use wishes::{BudgetWish, CheckWish, IsolationWord, ModeWord, PriorityWord};
 
-/// What both tools say about the task itself.
-pub struct Shared {
-    pub tool: &'static str,
-    pub run_async: bool,
-    pub priority: Option<PriorityWord>,
-    pub idempotency_key: Option<String>,
-    pub body: String,
-    pub depends_on: Vec<String>,
-    pub run_at: Option<String>,
-    /// Why an agent was chosen, if the choice was left to Matsu.
-    pub chosen: Option<String>,
+/// What the input of both tools says about the task itself.
+///
+/// # Errors
+/// A time that is not one.
+pub fn options_of(
+    cx: &ToolContext,
+    tool: &'static str,
+    input: &impl Serialize,
+    (priority, idempotency_key): (Option<PriorityWord>, Option<String>),
+    (depends_on, run_at): (Option<Vec<String>>, Option<&str>),
+) -> Result<RunOptions, ToolError> {
+    Ok(RunOptions {
+        tool,
+        priority: PriorityWord::or_medium(priority),
+        idempotency_key: idempotency_key.or_else(|| cx.call_key.clone()),
+        body: serde_json::to_string(input).unwrap_or_default(),
+        depends_on: distinct(depends_on.unwrap_or_default()),
+        run_at: run_at.map(|at| begins_at(at, cx.runtime.clock().now())).transpose()?,
+        parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
+        started_in: None,
+        chosen: None,
+    })
 }
 
 /// When a run that is put off begins.
-fn run_at(text: &str, now: Timestamp) -> Result<Timestamp, ToolError> {
+fn begins_at(text: &str, now: Timestamp) -> Result<Timestamp, ToolError> {
     let expected = "a time such as 2026-01-31T03:00:00Z or a span such as 2h, at most 30 days ahead";
     let at = Timestamp::parse_or_span(text, now).filter(|at| at.since(now) <= RUN_AT_MAX);
     at.ok_or_else(|| ToolError::param("run_at", expected, text, format!("run_at must be {expected}, got {text}")))
@@ -123,10 +134,7 @@ pub async fn with_agent(cx: &ToolContext, wish: RunWish) -> Result<(RunWish, Opt
 ///
 /// # Errors
 /// The first that is refused.
-pub fn check(cx: &ToolContext, wishes: Vec<RunWish>, shared: &Shared) -> Result<Vec<CheckedRun>, ToolError> {
-    if let Some(at) = &shared.run_at {
-        run_at(at, cx.runtime.clock().now())?;
-    }
+pub fn check(cx: &ToolContext, wishes: Vec<RunWish>) -> Result<Vec<CheckedRun>, ToolError> {
     let checked = Agents::of(&cx.runtime).check_runs(wishes)?;
     for run in &checked {
         folders::check_directory(cx, run.input.directory.as_deref())?;
@@ -134,27 +142,23 @@ pub fn check(cx: &ToolContext, wishes: Vec<RunWish>, shared: &Shared) -> Result<
     Ok(checked)
 }
 
-pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Result<ToolReply<Started>, ToolError> {
+/// Queues the runs as one task, and waits for it unless the call said `run_async`.
+///
+/// # Errors
+/// The first run that is refused; the store's.
+pub async fn start(
+    cx: &ToolContext,
+    wishes: Vec<RunWish>,
+    options: RunOptions,
+    run_async: bool,
+) -> Result<ToolReply<Started>, ToolError> {
     let names_directory = wishes.first().is_some_and(|wish| wish.working_directory.is_some());
-    let mut checked = check(cx, wishes, &shared)?;
-    let priority = PriorityWord::or_medium(shared.priority);
+    let checked = check(cx, wishes)?;
     let directory = checked.first().filter(|_| names_directory).and_then(|run| run.input.directory.as_deref());
-    let options = RunOptions {
-        tool: shared.tool,
-        priority,
-        idempotency_key: shared.idempotency_key.or_else(|| cx.call_key.clone()),
-        body: shared.body,
-        depends_on: distinct(shared.depends_on),
-        run_at: shared.run_at.as_deref().map(|at| run_at(at, cx.runtime.clock().now())).transpose()?,
-        parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
-        started_in: folders::project(cx, directory),
-    };
-    if let (Some(first), Some(why)) = (checked.first_mut(), shared.chosen) {
-        first.note = Some(first.note.take().map_or_else(|| why.clone(), |note| format!("{why} {note}")));
-    }
+    let options = RunOptions { started_in: folders::project(cx, directory), ..options };
     let started = Agents::of(&cx.runtime).queue_runs(&cx.principal, checked, options).await?;
     let task = started.inserted.task.clone();
-    if shared.run_async {
+    if run_async {
         stage(cx, &task);
         let message = if started.inserted.existed { REPEATED } else { STARTED };
         return Ok(ToolReply::Done(Started::handle(cx, &started, &task, message)));

@@ -9,7 +9,8 @@ use serde_json::Value;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::agent::RunWish;
 
-use super::run_start::{self, BudgetWish, CheckWish, IsolationWord, ModeWord, PriorityWord, Shared, Started};
+use super::run_start::{self, BudgetWish, CheckWish, IsolationWord, ModeWord, PriorityWord, Started};
+use crate::agents::RunOptions;
 use crate::tool::{Annotations, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct UseAgent;
@@ -93,8 +94,9 @@ impl Tool for UseAgent {
     type Output = Started;
 
     async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Started>, ToolError> {
-        let (wish, shared) = read(cx, input).await?;
-        run_start::start(cx, vec![wish], shared).await
+        let run_async = input.run_async.unwrap_or(false);
+        let (wish, options) = read(cx, input).await?;
+        run_start::start(cx, vec![wish], options, run_async).await
     }
 }
 
@@ -105,22 +107,15 @@ impl Tool for UseAgent {
 pub async fn check(cx: &ToolContext, arguments: Value) -> Result<(), ToolError> {
     let input = serde_json::from_value(arguments)
         .map_err(|error| ToolError::new(ErrorCode::InvalidParams, format!("the arguments cannot be read: {error}")))?;
-    let (wish, shared) = read(cx, input).await?;
-    run_start::check(cx, vec![wish], &shared).map(drop)
+    let (wish, _) = read(cx, input).await?;
+    run_start::check(cx, vec![wish]).map(drop)
 }
 
 /// The run that is wished for, and what concerns its task.
-async fn read(cx: &ToolContext, input: Input) -> Result<(RunWish, Shared), ToolError> {
-    let shared = Shared {
-        tool: UseAgent::NAME,
-        run_async: input.run_async.unwrap_or(false),
-        priority: input.priority,
-        idempotency_key: input.idempotency_key.clone(),
-        body: serde_json::to_string(&input).unwrap_or_default(),
-        depends_on: input.depends_on.clone().unwrap_or_default(),
-        run_at: input.run_at.clone(),
-        chosen: None,
-    };
+async fn read(cx: &ToolContext, input: Input) -> Result<(RunWish, RunOptions), ToolError> {
+    let queued = (input.priority, input.idempotency_key.clone());
+    let begins = (input.depends_on.clone(), input.run_at.as_deref());
+    let options = run_start::options_of(cx, UseAgent::NAME, &input, queued, begins)?;
     let (check, check_with) = CheckWish::read(input.check)?;
     let wish = RunWish {
         agent: input.cli_name,
@@ -146,5 +141,5 @@ async fn read(cx: &ToolContext, input: Input) -> Result<(RunWish, Shared), ToolE
         ..run_start::wish_of(cx)?
     };
     let (wish, chosen) = run_start::with_agent(cx, wish).await?;
-    Ok((wish, Shared { chosen, ..shared }))
+    Ok((wish, RunOptions { chosen, ..options }))
 }

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use matsu_core::limits::AGENTS_PER_CALL_MAX;
 use matsu_core::ports::agent::{ProbeDepth, RunWish};
 
-use super::run_start::{self, BudgetWish, CheckWish, ModeWord, PriorityWord, Shared, Started};
+use super::run_start::{self, BudgetWish, CheckWish, ModeWord, PriorityWord, Started};
 use crate::tool::{Annotations, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
 pub struct UseAgents;
@@ -73,16 +73,9 @@ impl Tool for UseAgents {
 
     async fn call(cx: &ToolContext, input: Input) -> Result<ToolReply<Started>, ToolError> {
         let names = names(cx, input.cli_names.as_deref()).await?;
-        let shared = Shared {
-            tool: Self::NAME,
-            run_async: input.run_async.unwrap_or(false),
-            priority: input.priority,
-            idempotency_key: input.idempotency_key.clone(),
-            body: serde_json::to_string(&input).unwrap_or_default(),
-            depends_on: input.depends_on.clone().unwrap_or_default(),
-            run_at: input.run_at.clone(),
-            chosen: None,
-        };
+        let queued = (input.priority, input.idempotency_key.clone());
+        let begins = (input.depends_on.clone(), input.run_at.as_deref());
+        let options = run_start::options_of(cx, Self::NAME, &input, queued, begins)?;
         let wish = run_start::wish_of(cx)?;
         let (check, check_with) = CheckWish::read(input.check.clone())?;
         let wishes = names.into_iter().map(|agent| RunWish {
@@ -101,7 +94,7 @@ impl Tool for UseAgents {
             budget: input.budget.clone().map(Into::into),
             ..wish.clone()
         });
-        run_start::start(cx, wishes.collect(), shared).await
+        run_start::start(cx, wishes.collect(), options, input.run_async.unwrap_or(false)).await
     }
 }
 

@@ -6,6 +6,7 @@ mod endings;
 mod history;
 mod routing;
 mod together;
+mod view;
 
 use std::sync::Arc;
 

@@ -3,12 +3,13 @@
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::StatusCode;
-use matsu_core::chat::Chat;
+use matsu_core::chat::{Chat, ChatKind};
 use matsu_core::id::{AgentId, ChatId, MessageId, ProjectId};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{MessageFilter, StoreError};
+use matsu_core::ports::store::StoreError;
 use matsu_runtime::agents::Agents;
-use matsu_runtime::chats::{AgentState, Chats};
+use matsu_runtime::chats::shown::ShownMessage;
+use matsu_runtime::chats::{AgentState, Chats, MessageRange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -128,12 +129,7 @@ async fn open(
 
 /// For a caller, a chat that it may not see does not exist.
 async fn known(app: &App, caller: &Caller, id: String) -> Result<Chat, Problem> {
-    let id = ChatId::from_text(id);
-    let known = Chats::of(app.runtime()).known_to(&caller.viewer(), std::slice::from_ref(&id)).await?;
-    if known.is_empty() {
-        return Err(StoreError::NotFound { what: "chat", id: id.to_string() }.into());
-    }
-    Ok(Chats::of(app.runtime()).read(&id).await?)
+    Ok(Chats::of(app.runtime()).read_for(&caller.viewer(), &ChatId::from_text(id)).await?)
 }
 
 async fn read(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
@@ -159,15 +155,14 @@ async fn read_messages(
 ) -> Result<Json<PageBody<MessageBody>>, Problem> {
     let chat = known(&app, &caller, id).await?;
     let rows_max = PageRequest::new(None, query.limit).limit();
-    if chat.models_json.is_some() {
-        let all = model_chats::messages(&app, &caller.principal, &chat.id).await?;
-        return Ok(Json(part(all, &query, rows_max as usize)));
-    }
-    let filter = MessageFilter { chat_id: chat.id, after_seq: query.after, before_seq: query.before, rows_max };
-    let messages = Chats::of(app.runtime()).messages(filter).await?;
-    let last = messages.last().map(|message| message.seq);
-    let next = last.filter(|seq| query.after.is_some() && *seq < chat.last_seq);
-    Ok(Json(PageBody { items: messages.iter().map(MessageBody::from).collect(), next }))
+    let range = MessageRange { after: query.after, before: query.before, rows_max };
+    let view = match &chat.kind {
+        ChatKind::Agent(_) => Chats::of(app.runtime()).view(chat, &range).await?,
+        ChatKind::Models(_) => model_chats::view(&app, &caller.principal, &chat.id).await?,
+    };
+    let id = view.chat.id.clone();
+    let (messages, next) = view.part(&range);
+    Ok(Json(PageBody { items: messages.iter().map(|message| MessageBody::of(&id, message)).collect(), next }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -185,38 +180,31 @@ struct MessageWish {
     images: Vec<String>,
 }
 
-/// Those after a number, or the last ones before another.
-fn part(all: Vec<MessageBody>, query: &MessagesQuery, rows_max: usize) -> PageBody<MessageBody> {
-    if let Some(after) = query.after {
-        let mut items: Vec<MessageBody> = all.into_iter().filter(|message| message.seq > after).collect();
-        let next = items.get(rows_max.saturating_sub(1)).filter(|_| items.len() > rows_max).map(|last| last.seq);
-        items.truncate(rows_max);
-        return PageBody { items, next };
-    }
-    let mut items: Vec<MessageBody> =
-        all.into_iter().filter(|message| query.before.is_none_or(|before| message.seq < before)).collect();
-    let items = items.split_off(items.len().saturating_sub(rows_max));
-    PageBody { items, next: None }
-}
-
 async fn write_message(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
     Json(wish): Json<MessageWish>,
 ) -> Result<(StatusCode, Json<MessageBody>), Problem> {
-    let Chat { id: chat, models_json, .. } = known(&app, &caller, id).await?;
-    let reply_to = wish.reply_to.map(MessageId::from_text);
-    if models_json.is_some() {
-        let line = model_chats::line(&wish.content, &wish.images)?;
-        let said = model_chats::write(&app, &caller.principal, &chat, line, wish.to.as_deref()).await?;
-        return Ok((StatusCode::CREATED, Json(said)));
-    }
-    if !wish.images.is_empty() {
-        return Err(Problem::invalid("an agent takes no images with a message; save them as files that it can read"));
-    }
-    let message = Chats::of(app.runtime()).post_as_person(&caller.principal, &chat, wish.content, reply_to).await?;
-    Ok((StatusCode::CREATED, Json(MessageBody::from(&message))))
+    let Chat { id, kind, .. } = known(&app, &caller, id).await?;
+    let MessageWish { content, reply_to, to, images } = wish;
+    let posted = match kind {
+        ChatKind::Agent(_) if !images.is_empty() => {
+            return Err(Problem::invalid(
+                "an agent takes no images with a message; save them as files that it can read",
+            ));
+        }
+        ChatKind::Agent(_) => {
+            let reply_to = reply_to.map(MessageId::from_text);
+            let message = Chats::of(app.runtime()).post_as_person(&caller.principal, &id, content, reply_to).await?;
+            ShownMessage::from(&message)
+        }
+        ChatKind::Models(_) => {
+            let line = model_chats::line(&content, &images)?;
+            model_chats::write(&app, &caller.principal, &id, line, to.as_deref()).await?
+        }
+    };
+    Ok((StatusCode::CREATED, Json(MessageBody::of(&id, &posted))))
 }
 
 async fn give_answer(
@@ -231,11 +219,10 @@ async fn give_answer(
 }
 
 async fn end(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
-    let Chat { id, models_json, .. } = known(&app, &caller, id).await?;
-    let chat = if models_json.is_some() {
-        model_chats::end(&app, &caller.principal, &id).await?
-    } else {
-        Chats::of(app.runtime()).end_chat(&id).await?
+    let Chat { id, kind, .. } = known(&app, &caller, id).await?;
+    let chat = match kind {
+        ChatKind::Agent(_) => Chats::of(app.runtime()).end_chat(&id).await?,
+        ChatKind::Models(_) => model_chats::end(&app, &caller.principal, &id).await?,
     };
     Ok(Json(body(&app, &chat).await?))
 }
@@ -260,8 +247,8 @@ async fn stop_answer(
     Path(id): Path<String>,
     Json(wish): Json<StopWish>,
 ) -> Result<Json<StoppedBody>, Problem> {
-    let Chat { id, models_json, .. } = known(&app, &caller, id).await?;
-    if models_json.is_some() {
+    let Chat { id, kind, .. } = known(&app, &caller, id).await?;
+    if kind.models().is_some() {
         let stopped = model_chats::stop(&app, &caller.principal, &id).await?;
         return Ok(Json(StoppedBody { stopped, notification: None }));
     }

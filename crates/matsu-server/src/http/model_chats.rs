@@ -1,20 +1,19 @@
 //! Chats with models: which can be asked, what they may run, what a chat is called. The rest of a chat is in
-//! `chats.rs`, which asks here when a chat has models instead of an agent.
+//! `chats.rs`, which asks here when a chat is of the kind `Models`.
 
 mod stream;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use matsu_core::chat::{Chat, Sender};
+use matsu_core::chat::Chat;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::history::Role;
 use matsu_core::id::{ChatId, RunId};
 use matsu_core::limits::SYSTEM_PROMPT_CHARS_MAX;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
-use matsu_runtime::chats::Chats;
+use matsu_runtime::chats::ChatView;
+use matsu_runtime::chats::shown::ShownMessage;
 use matsu_runtime::models::chat::live::Approval;
-use matsu_runtime::models::chat::shown::{ShownImage, ShownMessage, ShownState, ShownTool};
 use matsu_runtime::models::chat::{ChatError, Line, LiveChats, export};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,8 +24,6 @@ use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
 use crate::resource::{Resource, operation};
-use crate::wire::people::{ImageBody, MessageBody, ToolUseBody};
-use crate::wire::time;
 
 pub fn routes() -> Resource {
     let approve = operation("answer_call", "Approves or refuses a waiting tool call.").body::<ApprovalWish>();
@@ -91,14 +88,12 @@ pub async fn open(
     run: Option<RunId>,
 ) -> Result<Chat, Problem> {
     let place = if unattended { ChatPlace::Run } else { ChatPlace::Page };
-    let opened = live(app)?.open(owner, models, place, run).await.map_err(problem)?;
-    Ok(Chats::of(app.runtime()).read(&opened.chat_id).await?)
+    live(app)?.open(owner, models, place, run).await.map_err(problem)
 }
 
 /// All messages, and the answers under way.
-pub async fn messages(app: &App, owner: &Principal, id: &ChatId) -> Result<Vec<MessageBody>, Problem> {
-    let view = live(app)?.view(owner, id, 0).await.map_err(problem)?;
-    Ok(view.messages.iter().map(|message| body(id, message)).collect())
+pub async fn view(app: &App, owner: &Principal, id: &ChatId) -> Result<ChatView, Problem> {
+    Ok(live(app)?.view(owner, id, 0).await.map_err(problem)?.view)
 }
 
 /// What a person says, with the images that are attached.
@@ -113,12 +108,9 @@ pub async fn write(
     id: &ChatId,
     line: Line,
     to: Option<&[String]>,
-) -> Result<MessageBody, Problem> {
+) -> Result<ShownMessage, Problem> {
     let posted = live(app)?.post(owner, id, line, to).await.map_err(problem)?;
-    let view = live(app)?.view(owner, id, posted.seq - 1).await.map_err(problem)?;
-    let said = view.messages.iter().find(|message| message.seq == posted.seq);
-    said.map(|said| body(id, said))
-        .ok_or_else(|| Problem::new(ErrorCode::InternalError, "the message was stored but cannot be read back"))
+    Ok(ShownMessage::from(&posted.line))
 }
 
 /// Whether there was an answer to stop.
@@ -128,54 +120,7 @@ pub async fn stop(app: &App, owner: &Principal, id: &ChatId) -> Result<bool, Pro
 
 /// Ends the chat: no more messages are accepted.
 pub async fn end(app: &App, owner: &Principal, id: &ChatId) -> Result<Chat, Problem> {
-    live(app)?.end_chat(owner, id).await.map_err(problem)?;
-    Ok(Chats::of(app.runtime()).read(id).await?)
-}
-
-fn body(id: &ChatId, message: &ShownMessage) -> MessageBody {
-    let is_person = message.role == Role::User;
-    let is_running = message.state == ShownState::Running;
-    MessageBody {
-        id: message.id.clone(),
-        chat_id: id.to_string(),
-        seq: message.seq,
-        sender: if is_person { Sender::Person } else { Sender::Agent },
-        sender_id: message.model.clone().unwrap_or_else(|| message.role.to_string()),
-        content: message.content.clone(),
-        reply_to: None,
-        created_at: time(message.at),
-        model: message.model.clone(),
-        state: Some(match message.state {
-            ShownState::Complete => "completed",
-            ShownState::Running => "running",
-            ShownState::Stopped => "stopped",
-            ShownState::Failed => "failed",
-        }),
-        images: message.images.iter().map(image_body).collect(),
-        tools: message.tools.iter().map(|tool| tool_body(tool, is_running)).collect(),
-    }
-}
-
-fn tool_body(tool: &ShownTool, is_running: bool) -> ToolUseBody {
-    ToolUseBody {
-        id: tool.id.clone(),
-        name: tool.name.clone(),
-        arguments: tool.arguments.clone(),
-        state: match (&tool.result, tool.is_error) {
-            (None, _) if tool.asked => "awaiting_approval",
-            (None, _) if is_running => "running",
-            (None, _) => "interrupted",
-            (Some(_), true) => "failed",
-            (Some(_), false) => "completed",
-        },
-        result: tool.result.clone(),
-        is_error: tool.is_error,
-        images: tool.images.iter().map(image_body).collect(),
-    }
-}
-
-fn image_body(image: &ShownImage) -> ImageBody {
-    ImageBody { media_type: image.media_type.clone(), bytes: image.bytes }
+    live(app)?.end_chat(owner, id).await.map_err(problem)
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -271,7 +216,7 @@ async fn describe_chat(
     }
     let transcript = open_chat.transcript;
     Ok(Json(TranscriptBody {
-        chat_id: transcript.chat_id.to_string(),
+        chat_id: transcript.chat.id.to_string(),
         name: transcript.name,
         system_prompt: transcript.system_prompt,
     }))

@@ -1,12 +1,14 @@
 //! Projects, agents, chats, sessions and notifications on the wire.
 
 use matsu_core::agent::Agent;
-use matsu_core::chat::{Chat, ChatState, Message, Sender};
+use matsu_core::chat::{Chat, ChatState, Sender};
+use matsu_core::id::ChatId;
 use matsu_core::language::Language;
 use matsu_core::notification::{Notification, NotificationAction, NotificationKind, texts};
 use matsu_core::project::{Project, ProjectStatus};
 use matsu_core::run::Question;
 use matsu_core::session::{EndReason, Purpose, Session, SessionState};
+use matsu_runtime::chats::shown::{ShownImage, ShownMessage, ShownState, ShownTool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -79,12 +81,11 @@ pub struct ChatBody {
 
 impl ChatBody {
     pub fn of(chat: &Chat, agent_state: Option<&'static str>) -> Self {
-        let models = chat.models_json.as_deref().and_then(|models| serde_json::from_str(models).ok());
         Self {
             chat_id: chat.id.to_string(),
-            agent_id: chat.agent_id.as_ref().map(ToString::to_string),
+            agent_id: chat.kind.agent().map(ToString::to_string),
             project_id: chat.project_id.to_string(),
-            models,
+            models: chat.kind.models().map(<[String]>::to_vec),
             state: chat.state,
             agent_state,
             question: None,
@@ -158,21 +159,53 @@ pub struct ImageBody {
     pub bytes: usize,
 }
 
-impl From<&Message> for MessageBody {
-    fn from(message: &Message) -> Self {
+impl From<&ShownImage> for ImageBody {
+    fn from(image: &ShownImage) -> Self {
+        Self { media_type: image.media_type.clone(), bytes: image.bytes }
+    }
+}
+
+impl MessageBody {
+    pub fn of(chat: &ChatId, message: &ShownMessage) -> Self {
+        let is_running = message.state == Some(ShownState::Running);
         Self {
-            id: message.id.to_string(),
-            chat_id: message.chat_id.to_string(),
+            id: message.id.clone(),
+            chat_id: chat.to_string(),
             seq: message.seq,
             sender: message.sender,
             sender_id: message.sender_id.clone(),
             content: message.content.clone(),
             reply_to: message.reply_to.as_ref().map(ToString::to_string),
-            created_at: time(message.created_at),
-            model: None,
-            state: None,
-            images: Vec::new(),
-            tools: Vec::new(),
+            created_at: time(message.at),
+            model: message.model.clone(),
+            state: message.state.map(|state| match state {
+                ShownState::Complete => "completed",
+                ShownState::Running => "running",
+                ShownState::Stopped => "stopped",
+                ShownState::Failed => "failed",
+            }),
+            images: message.images.iter().map(ImageBody::from).collect(),
+            tools: message.tools.iter().map(|tool| ToolUseBody::of(tool, is_running)).collect(),
+        }
+    }
+}
+
+impl ToolUseBody {
+    fn of(tool: &ShownTool, is_running: bool) -> Self {
+        Self {
+            id: tool.id.clone(),
+            name: tool.name.clone(),
+            arguments: tool.arguments.clone(),
+            state: match (&tool.result, tool.is_error) {
+                (None, _) if tool.asked => "awaiting_approval",
+                (None, _) if is_running => "running",
+                (None, _) => "interrupted",
+                (Some(_), true) => "failed",
+                (Some(_), false) => "completed",
+            },
+            result: tool.result.clone(),
+            is_error: tool.is_error,
+            images: tool.images.iter().map(ImageBody::from).collect(),
         }
     }
 }

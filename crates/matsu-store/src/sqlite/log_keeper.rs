@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
 use super::connection;
+use super::data_file;
 use super::files;
 use super::log_space::LogSpace;
 use super::write_gate::WriterConnection;
@@ -132,7 +133,7 @@ fn copy(path: &Path, kept: &mut Option<Connection>, writer_connection: &WriterCo
         Some(connection) => Ok(&*connection),
         None => connection::log_copier(path).map(|connection| &*kept.insert(connection)),
     }
-    .and_then(|connection| copy_all(connection, writer_connection, log).map_err(error));
+    .and_then(|connection| copy_all(connection, path, writer_connection, log).map_err(error));
     // What readers still look at could not be copied. Then not every commit shall ask again.
     let rest = copied.as_ref().copied().unwrap_or_else(|_| log.pages());
     log.call_at.store(rest.saturating_add(PAGES_MAX), Ordering::Release);
@@ -151,9 +152,18 @@ fn reserve_space(path: &Path, writer_connection: &WriterConnection, log: &Log) {
 }
 
 /// Returns how long the log is if it does not start anew with the next commit.
-fn copy_all(connection: &Connection, writer_connection: &WriterConnection, log: &Log) -> rusqlite::Result<i32> {
+fn copy_all(
+    connection: &Connection,
+    path: &Path,
+    writer_connection: &WriterConnection,
+    log: &Log,
+) -> rusqlite::Result<i32> {
     for _ in 0..PASSES_MAX {
         let (_, copied) = pass(connection)?;
+        // Otherwise the last pass has the disk write all of this, while writers wait. It does so all the same.
+        if let Err(error) = data_file::sync(path) {
+            tracing::debug!(%error, "the store could not be written to the disk ahead of time");
+        }
         if log.pages() - copied < REST_MAX {
             break;
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use matsu_core::agent::NewAgent;
-use matsu_core::chat::{Message, NewChat, NewMessage, Sender};
+use matsu_core::chat::{ChatKind, Message, NewChat, NewMessage, Sender};
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::{AgentId, ChatId, JobId, MessageId, NodeId, ProjectId, RunId, SessionId, TaskId};
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, NewJob, Priority};
@@ -218,9 +218,8 @@ impl TestStore {
     pub async fn open_chat(&self, agent: &str) -> OpenedChat {
         let chat = NewChat {
             id: ChatId::mint(self.now()),
-            agent_id: Some(AgentId::from_text(agent)),
+            kind: ChatKind::Agent(AgentId::from_text(agent)),
             project_id: ProjectId::from_text("default"),
-            models_json: None,
             created_at: self.now(),
         };
         self.store.run(OpenChat(chat)).await.unwrap()

@@ -36,7 +36,7 @@ impl ChatTools for DaemonTools {
         if chat.owner != Principal::local_user() {
             return Some(Arc::new(own));
         }
-        Some(Arc::new(Together::new(vec![Arc::new(own), self.host.for_chat(chat.chat_id.as_str())])))
+        Some(Arc::new(Together::new(vec![Arc::new(own), self.host.for_chat(chat.chat.id.as_str())])))
     }
 
     async fn close(&self, id: &ChatId) {

@@ -105,7 +105,7 @@ async fn history(session: &mut Session, rest: &str) -> Result<()> {
         "list" => {
             for transcript in session.open_chats.store.run(ListTranscripts(Principal::local_user())).await? {
                 if let Some(name) = &transcript.name {
-                    show!("{name}  ({} entries, {})", transcript.last_seq, transcript.updated_at);
+                    show!("{name}  ({} entries, {})", transcript.chat.last_seq, transcript.updated_at);
                 }
             }
         }
@@ -138,7 +138,7 @@ async fn show_entries(session: &Session) -> Result<()> {
     for entry in spoken.into_iter().skip(left_out) {
         show!("[{}]: {}", entry.model.as_deref().unwrap_or("you"), entry.spoken().trim_end());
     }
-    show!("({} entries)", session.held.open_chat.transcript.last_seq);
+    show!("({} entries)", session.held.open_chat.transcript.chat.last_seq);
     Ok(())
 }
 

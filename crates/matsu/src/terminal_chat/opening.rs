@@ -62,13 +62,13 @@ pub async fn open(open_chats: &OpenChats, locks: &Locks, input: &Input, opening:
             _ => {
                 eprintln!(
                     "matsu: a chat of {} was not closed; go on with it: matsu chat --chat {}",
-                    left.updated_at, left.chat_id
+                    left.updated_at, left.chat.id
                 );
                 false
             }
         };
         if yes {
-            return locks.hold(open_chats.enter(&owner, &left.chat_id).await?);
+            return locks.hold(open_chats.enter(&owner, &left.chat.id).await?);
         }
     }
     locks.hold(open_chats.open(&owner, &[], ChatPlace::Terminal).await?)
@@ -77,8 +77,8 @@ pub async fn open(open_chats: &OpenChats, locks: &Locks, input: &Input, opening:
 /// The newest chat that a terminal left open and that no process holds any more.
 async fn left_behind(open_chats: &OpenChats, locks: &Locks) -> Result<Option<Transcript>> {
     for transcript in open_chats.store.run(ListTranscripts(Principal::local_user())).await? {
-        let open = transcript.place == ChatPlace::Terminal && !transcript.ended && transcript.name.is_none();
-        if open && transcript.last_seq > 0 && locks.take(&transcript.chat_id)?.is_some() {
+        let open = transcript.place == ChatPlace::Terminal && !transcript.is_ended() && transcript.name.is_none();
+        if open && transcript.chat.last_seq > 0 && locks.take(&transcript.chat.id)?.is_some() {
             return Ok(Some(transcript));
         }
     }
@@ -91,10 +91,10 @@ pub async fn load(open_chats: &OpenChats, wanted: &str) -> Result<OpenChat> {
     let named = open_chats.store.run(ListTranscripts(owner.clone())).await?;
     let found = named
         .iter()
-        .find(|transcript| transcript.chat_id.as_str() == wanted || transcript.name.as_deref() == Some(wanted));
+        .find(|transcript| transcript.chat.id.as_str() == wanted || transcript.name.as_deref() == Some(wanted));
     let found = found.with_context(|| format!("there is no chat {wanted:?}; /history list shows them"))?;
-    let mut open_chat = open_chats.enter(&owner, &found.chat_id).await?;
-    if open_chat.transcript.ended {
+    let mut open_chat = open_chats.enter(&owner, &found.chat.id).await?;
+    if open_chat.transcript.is_ended() {
         open_chat.reopen().await?;
     }
     Ok(open_chat)

@@ -7,6 +7,7 @@ mod clock;
 mod database;
 mod kill;
 mod load;
+mod nodes;
 mod page;
 mod sleep;
 

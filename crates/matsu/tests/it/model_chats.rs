@@ -12,12 +12,16 @@ use serde_json::{Value, json};
 
 use crate::api::until;
 use crate::events::Events;
-use crate::home::{Daemon, Home};
+use crate::home::{Backend, Daemon, Home};
 
 pub const MOMENT: Duration = Duration::from_secs(30);
 
 pub fn home() -> Home {
-    let home = Home::sqlite();
+    home_on(Backend::Sqlite)
+}
+
+pub fn home_on(backend: Backend) -> Home {
+    let home = Home::new(backend);
     let slowly: Vec<String> = (0..200).map(|n| format!("{n}. ")).collect();
     let replies = json!({ "replies": [
         { "when": "count", "text": slowly, "pause_ms": 100 },

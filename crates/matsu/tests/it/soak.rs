@@ -1,14 +1,18 @@
-//! A long life under an even load: ten tasks of twenty jobs over and over, with waits, cancels and clients that leave.
-//! Memory must stay flat, and nothing may be left open. Runs with `MATSU_SOAK_SECONDS` only; `make soak` sets it.
+//! A long life under an even load: ten tasks of twenty jobs over and over, with waits, cancels and clients that leave,
+//! and beside them runs of an agent, chats with a model, and research. Memory must stay flat, and no task, process,
+//! descriptor, thread or folder may be left. Runs with `MATSU_SOAK_SECONDS` only; `make soak` sets it.
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::{Api, noop, sleep, until};
-use crate::home::{Backend, Home};
+use crate::home::{Backend, Daemon, Home};
+use crate::model_chats;
+use crate::stores;
 
 const TASKS: usize = 10;
 const JOBS: usize = 20;
@@ -65,6 +69,59 @@ fn round(api: &Api, nth: usize) {
     }
 }
 
+/// A run of an agent, a question to a model and a search, begun together and brought to their ends.
+fn mixed(daemon: &Daemon) {
+    let tool = |name: &str, input: Value| {
+        let reply = daemon.api.post(&format!("/api/v1/tools/{name}"), &input);
+        assert_eq!(reply["ok"], true, "{name}: {reply:#}");
+        reply
+    };
+    let run = tool("use_agent", json!({ "cli_name": "lines", "message": "write a few lines", "run_async": true }));
+    let research = tool("create_task", json!({ "query": "stone pines" }))["task_id"].clone();
+    tool("queue_searches", json!({ "task_id": research, "queries": ["how do stone pines grow"] }));
+    let chat = model_chats::open(daemon, &["echo"]);
+    model_chats::say(daemon, &chat, "@echo hello");
+
+    let run = daemon.api.ended(run["task_id"].as_str().unwrap(), model_chats::MOMENT);
+    assert_eq!(run["status"], "completed", "{run:#}");
+    model_chats::hears(daemon, &chat, "completed", "You said: @echo hello");
+    let wait = json!({ "task_id": research, "wait": 30, "wait_for": "all" });
+    let found = until("the search is done", model_chats::MOMENT, || {
+        Some(tool("get_status", wait.clone())).filter(|status| status["status"] == "finished")
+    });
+    assert!(found["claims"].as_u64().is_none_or(|claims| claims > 0), "{found:#}");
+    tool("stop_task", json!({ "task_id": research }));
+}
+
+const AGENT: &str = "name = \"lines\"\ncommand = \"/bin/sh\"\n\
+    args = [\"-c\", \"cat >/dev/null; for n in 1 2 3 4 5; do echo line $n; done\"]\n\
+    prompt = \"stdin\"\noutput = \"text\"\n[modes.read-only]\n";
+
+/// The home of the mixed load: a scripted model, an agent and a folder with something to find.
+fn home_of(backend: Backend) -> Home {
+    let home = model_chats::home_on(backend).with_variable("MATSU_SLOTS_AGENT_CLI", "16");
+    std::fs::create_dir_all(home.path("agents")).unwrap();
+    std::fs::write(home.path("agents/lines.toml"), AGENT).unwrap();
+    let note = "# Pines\n\nStone pines grow slowly in the mountains.\n";
+    std::fs::write(home.path("some documents/note.md"), note).unwrap();
+    home
+}
+
+/// Folders of runs and worktrees that are there.
+fn folders(data: &Path) -> usize {
+    let count = |name: &str| std::fs::read_dir(data.join(name)).map_or(0, |entries| entries.flatten().count());
+    count("runs") + count("worktrees")
+}
+
+/// Processes that have a path of this home on their command line, but for the daemon.
+fn processes(home: &Home, daemon: u32) -> Vec<String> {
+    let mark = home.path("").to_string_lossy().into_owned();
+    let others =
+        std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| *entry.file_name() != *daemon.to_string());
+    let lines = others.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " ")).filter(|line| line.contains(&mark)).collect()
+}
+
 fn median(sizes: &[Size], of: impl Fn(&Size) -> u64) -> u64 {
     let mut numbers: Vec<u64> = sizes.iter().map(of).collect();
     numbers.sort_unstable();
@@ -72,14 +129,15 @@ fn median(sizes: &[Size], of: impl Fn(&Size) -> u64) -> u64 {
 }
 
 fn soak(backend: Backend, span: Duration) {
-    let home = Home::new(backend).with_variable("MATSU_SLOTS_AGENT_CLI", "16");
-    let daemon = home.serve();
+    let home = home_of(backend);
+    let daemon = model_chats::serve(&home);
     let pid = daemon.process.pid();
     let began = Instant::now();
     let mut sizes = Vec::new();
     let mut rounds = 0;
     while began.elapsed() < span {
         round(&daemon.api, rounds);
+        mixed(&daemon);
         rounds += 1;
         if began.elapsed() > span.mul_f64(WARM_UP) {
             sizes.push(Size::of(pid));
@@ -99,7 +157,14 @@ fn soak(backend: Backend, span: Duration) {
         drift * 100.0
     );
     assert!(drift <= DRIFT_MAX, "memory grew by {:.1} %", drift * 100.0);
-    assert_eq!(last.children, 0);
+    // Readers of documents are kept for the next document; there are as many as there were.
+    let children = median(early, |size| size.children as u64);
+    assert!(last.children as u64 <= children, "{children} children, then {}", last.children);
+    let left = || processes(&home, pid);
+    until("no process is left", Duration::from_secs(60), || left().is_empty().then_some(()));
+    until("no folder is left", Duration::from_secs(60), || (folders(&home.data_dir()) == 0).then_some(()));
+    let open = "SELECT count(*) FROM tasks WHERE finished_at IS NULL";
+    assert_eq!(stores::ask(&home.store, open), ["0"], "tasks that have not ended");
     let (files, threads) = (median(early, |size| size.files as u64), median(early, |size| size.threads as u64));
     assert!(last.files as u64 <= files + 4, "{files} files were open, then {}", last.files);
     assert!(last.threads as u64 <= threads + 4, "{threads} threads, then {}", last.threads);

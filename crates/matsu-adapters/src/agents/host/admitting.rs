@@ -6,7 +6,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::AGENTS_PER_CALL_MAX;
 use matsu_core::ports::agent::{AgentHost, CheckedRun, RefusedParam, RunRefusal, RunWish, StartError};
 
-use super::super::check::{self, Admitted, Rules};
+use super::super::check::{self, Rules};
 use super::{CliHost, not_installed};
 
 impl CliHost {
@@ -21,11 +21,11 @@ impl CliHost {
         if wish.fallback.as_ref().is_some_and(is_list) {
             return self.check_list(wish);
         }
-        let Admitted { checked, fallback } = self.check_one(wish.clone())?;
+        let (checked, fallback) = self.check_one(wish.clone())?;
         if is_list(&fallback) { self.check_list(RunWish { fallback: Some(fallback), ..wish }) } else { Ok(checked) }
     }
 
-    fn check_one(&self, wish: RunWish) -> Result<Admitted, RunRefusal> {
+    fn check_one(&self, wish: RunWish) -> Result<(CheckedRun, Vec<String>), RunRefusal> {
         let Some(definition) = self.find(&wish.agent) else {
             let names = self.registry.definitions.keys().cloned().collect::<Vec<_>>().join(", ");
             let message = match self.registry.why_broken(&wish.agent) {
@@ -40,7 +40,7 @@ impl CliHost {
             let StartError { code, message } = not_installed(definition);
             return Err(RunRefusal { code, message, param: None });
         }
-        let Admitted { checked, fallback } = check::check(definition, &self.rules(), wish)?;
+        let (checked, fallback) = check::check(definition, &self.rules(), wish)?;
         let directory = checked.input.directory.as_deref().map(Path::new);
         let level = self.confiner.admit(checked.input.mode, directory).map_err(|message| RunRefusal {
             code: ErrorCode::ConfinementUnavailable,
@@ -59,7 +59,7 @@ impl CliHost {
             (Some(note), Some(waits)) => Some(format!("{note} {waits}")),
             (note, waits) => note.or(waits),
         };
-        Ok(Admitted { checked: CheckedRun { confinement: Some(level), not_covered, note, ..checked }, fallback })
+        Ok((CheckedRun { confinement: Some(level), not_covered, note, ..checked }, fallback))
     }
 
     /// Each agent of the list is checked; one that is not installed is left out. What only the first agent knows (model,
@@ -93,7 +93,7 @@ impl CliHost {
                 },
             };
             match self.check_one(one) {
-                Ok(admitted) => found.push(admitted.checked),
+                Ok((checked, _)) => found.push(checked),
                 Err(refused) if refused.code == ErrorCode::AgentNotInstalled => {
                     missing.push(agent);
                     refusal.get_or_insert(refused);

@@ -95,7 +95,7 @@ impl CliHost {
             started_at: self.options.clock.now().as_millis(),
         };
         let run_secret = secret::mint();
-        let supervision = orders::RunOrder {
+        let supervision = orders::Supervision {
             version: orders::VERSION,
             order: self.check_order(order, &facts, &fresh.directory, folder, confined),
             first_input: None,

@@ -169,7 +169,7 @@ impl CliHost {
         let listens = definition.prompt == PromptWay::Stdin && definition.listens(order.input.mode);
         let spoken = decoder.as_ref().filter(|_| listens).map(|decoder| decoder.prompt(&prompt(definition, order)));
         let run_secret = secret::mint();
-        let supervision = orders::RunOrder {
+        let supervision = orders::Supervision {
             version: orders::VERSION,
             order: shim_order,
             first_input: spoken.map(|prompt| format!("{prompt}\n")),

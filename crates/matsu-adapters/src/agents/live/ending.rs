@@ -6,7 +6,7 @@ use matsu_core::ports::agent::{RunEnd, RunEvent, Verdict};
 
 use super::super::decoders::Outcome;
 use super::super::supervisor::exit_record::ExitRecord;
-use super::super::supervisor::order::RunOrder;
+use super::super::supervisor::order::Supervision;
 use super::super::verdict::{self, Exit};
 use super::super::worktree::Closed;
 use super::{CliRun, End, Reading};
@@ -81,7 +81,7 @@ impl CliRun {
     /// How long the supervisor let the program run.
     fn seconds_max(&self) -> Option<u32> {
         let order = std::fs::read(self.folder.order()).ok()?;
-        serde_json::from_slice::<RunOrder>(&order).ok()?.seconds_max
+        serde_json::from_slice::<Supervision>(&order).ok()?.seconds_max
     }
 
     fn verdict(&self, outcome: Option<&Outcome>, exit: Exit, stderr_tail: &str) -> Verdict {

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::order::{Hello, Notice, RunOrder, VERSION, Word};
+use super::order::{Hello, Notice, Supervision, VERSION, Word};
 use crate::agents::runs_folder::{RunFolder, bind_in};
 
 /// A connection that does not say hello within this time is closed.
@@ -58,7 +58,7 @@ pub struct Control {
 
 impl Control {
     /// Stdin is the connection to the daemon that starts the run; later ones come to the socket in the run's folder.
-    pub fn open(folder: &RunFolder, order: &RunOrder) -> io::Result<Self> {
+    pub fn open(folder: &RunFolder, order: &Supervision) -> io::Result<Self> {
         let socket = std::os::unix::net::UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         socket.set_nonblocking(true)?;
         let daemon = Some(Connection::new(UnixStream::from_std(socket)?));

@@ -13,7 +13,7 @@ pub const VERSION: u32 = 1;
 
 /// What to supervise. Not to be printed: it holds secrets.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct RunOrder {
+pub struct Supervision {
     pub version: u32,
     pub order: Order,
     /// What the program reads first, where it reads from a pipe.

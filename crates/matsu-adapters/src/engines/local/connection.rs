@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 /// Changes whenever the tables or the cutting of words do.
-const SHAPE: i64 = 2;
+const SHAPE: i64 = 3;
 
 const TABLES: &str = "
 CREATE TABLE documents (
@@ -31,6 +31,8 @@ CREATE VIRTUAL TABLE words USING fts5 (
   title, body, content = '', contentless_delete = 1, detail = full,
   tokenize = \"unicode61 remove_diacritics 2\"
 );
+-- Words wait in this many bytes of memory until they are written: fewer pieces of the index have to be merged later.
+INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, 'row');
 CREATE TABLE common (entry TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE notes (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -44,6 +46,9 @@ DROP TABLE IF EXISTS documents;
 DROP TABLE IF EXISTS common;
 DROP TABLE IF EXISTS notes;
 ";
+
+/// Of the index file, for each reader.
+const MAPPED_BYTES_MAX: i64 = 64 * 1024 * 1024;
 
 /// For the one writer.
 ///
@@ -106,6 +111,8 @@ fn close_to_others(path: &Path) {
 pub fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     settings(&connection)?;
+    // Only readers: what a writer looks at while it merges would be mapped too and stay in memory.
+    connection.pragma_update(None, "mmap_size", MAPPED_BYTES_MAX)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
@@ -120,8 +127,7 @@ fn settings(connection: &Connection) -> rusqlite::Result<()> {
     // The index can be built again: a crash may cost its last moments, never its shape.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "cache_size", -8_192)?;
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.pragma_update(None, "mmap_size", 256 * 1024 * 1024)
+    connection.pragma_update(None, "temp_store", "MEMORY")
 }
 
 #[cfg(test)]

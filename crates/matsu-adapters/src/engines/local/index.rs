@@ -1,7 +1,8 @@
 //! The full-text index: one writer, readers beside it, BM25 for the order.
 //!
-//! BM25 visits every row that has a term, so a word that stands everywhere would make any question slow and adds
-//! nothing to the order. Such words are known beforehand (`common`) and left out unless a question has no others.
+//! BM25 visits every row that has a term and every place in it, so a word that stands everywhere would make any question
+//! slow and adds nothing to the order. Such words are known beforehand (`common`) and left out unless a question has no
+//! others.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,8 @@ const LEAD_CHARS: usize = 300;
 /// A word in more than this many rows is common, and in more than this share of them.
 const COMMON_ROWS_MIN: i64 = 2_000;
 const COMMON_SHARE: i64 = 50;
+/// So is a word that stands in so many places, if more than half of the rows have it: BM25 gives it no weight.
+const COMMON_PLACES_MIN: i64 = 20_000;
 /// Rows looked at where a question has common words only.
 const UNRANKED_MAX: usize = 200;
 /// Readers kept open.
@@ -197,9 +200,10 @@ impl Index {
         let limit = COMMON_ROWS_MIN.max(rows / COMMON_SHARE);
         let tx = writer.transaction()?;
         tx.execute("DELETE FROM common", [])?;
-        if rows > COMMON_ROWS_MIN {
-            tx.execute("INSERT INTO common SELECT term, doc FROM vocabulary WHERE doc > ?1", [limit])?;
-        }
+        tx.execute(
+            "INSERT INTO common SELECT term, doc FROM vocabulary WHERE doc > ?1 OR (cnt > ?2 AND doc * 2 > ?3)",
+            [limit, COMMON_PLACES_MIN, rows],
+        )?;
         tx.execute("INSERT OR REPLACE INTO notes (name, value) VALUES ('common', ?1)", [rows])?;
         tx.commit()
     }
@@ -221,8 +225,7 @@ impl Index {
                 let all: Vec<String> = asked.iter().map(|term| format!("({})", term.expression())).collect();
                 return Self::unranked(reader, &all.join(" AND "), &asked, folders, hits_max);
             }
-            let found =
-                rows(reader, &rare.join(" OR "), "ORDER BY bm25(words, 4.0, 1.0)", folders, hits_max as usize * 3)?;
+            let found = rows(reader, &rare.join(" OR "), Order::Best, folders, hits_max as usize * 3)?;
             Ok(each_once(found, hits_max))
         })
     }
@@ -235,7 +238,7 @@ impl Index {
         folders: &[PathBuf],
         hits_max: u32,
     ) -> rusqlite::Result<Vec<Hit>> {
-        let mut found = rows(reader, expression, "", folders, UNRANKED_MAX)?;
+        let mut found = rows(reader, expression, Order::AsFound, folders, UNRANKED_MAX)?;
         let weigh = |hit: &Hit| {
             let form = format!(" {} {} ", index_form(&hit.title), index_form(&hit.snippet));
             let count: usize = asked
@@ -275,17 +278,29 @@ fn is_common(reader: &Connection, term: &Term) -> rusqlite::Result<bool> {
     Ok(term.kind != TermKind::Any)
 }
 
+#[derive(Clone, Copy)]
+enum Order {
+    AsFound,
+    /// The full-text index sorts its rows itself and hands out the best first, so only those few are looked up in
+    /// `documents`. An order by `bm25(…)` would look up every row that has a term.
+    Best,
+}
+
 fn rows(
     reader: &Connection,
     expression: &str,
-    order: &str,
+    order: Order,
     folders: &[PathBuf],
     rows_max: usize,
 ) -> rusqlite::Result<Vec<Hit>> {
     let places = vec!["?"; folders.len()].join(", ");
+    let (rank, order) = match order {
+        Order::AsFound => ("", ""),
+        Order::Best => ("AND words.rank MATCH 'bm25(4.0, 1.0)'", "ORDER BY words.rank"),
+    };
     let sql = format!(
-        "SELECT d.path, d.title, d.lead, d.domain, d.year FROM words JOIN documents d ON d.id = words.rowid \
-         WHERE words MATCH ? AND d.folder IN ({places}) {order} LIMIT {rows_max}"
+        "SELECT d.path, d.title, d.lead, d.domain, d.year FROM words CROSS JOIN documents d ON d.id = words.rowid \
+         WHERE words MATCH ? {rank} AND d.folder IN ({places}) {order} LIMIT {rows_max}"
     );
     let mut statement = reader.prepare_cached(&sql)?;
     let values = std::iter::once(expression.to_owned()).chain(folders.iter().map(|f| f.to_string_lossy().into_owned()));

@@ -20,7 +20,7 @@ const TEXT_BYTES_MAX: i64 = 512 * 1024 * 1024;
 /// A piece whose last line makes it longer than this is the last.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 /// A batch is written when it has this many bytes or parts.
-const BATCH_BYTES: usize = 4 * 1024 * 1024;
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
 const BATCH_PARTS: usize = 256;
 
 /// What a scan did.

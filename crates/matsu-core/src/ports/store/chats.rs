@@ -17,6 +17,14 @@ request!(OpenChat => OpenedChat);
 pub struct ReadChat(pub ChatId);
 request!(ReadChat => Chat);
 
+/// The chat, if the viewer may see it; else it is not found.
+#[derive(Clone, Debug)]
+pub struct ReadChatFor {
+    pub viewer: Viewer,
+    pub id: ChatId,
+}
+request!(ReadChatFor => Chat);
+
 /// The chats that the viewer may see, newest first: chats with named agents are for admins, chats with models for
 /// their owner.
 #[derive(Clone, Debug)]

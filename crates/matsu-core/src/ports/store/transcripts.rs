@@ -21,6 +21,14 @@ request!(ReadTranscript => Transcript);
 pub struct ListTranscripts(pub Principal);
 request!(ListTranscripts => Vec<Transcript>);
 
+/// The transcript, its entries after that number, oldest first, and its drafts, by model: all of one moment.
+#[derive(Clone, Debug)]
+pub struct ReadChatContent {
+    pub id: ChatId,
+    pub after_seq: i64,
+}
+request!(ReadChatContent => ChatContent);
+
 /// Entries after that number, oldest first.
 #[derive(Clone, Debug)]
 pub struct ReadEntries {
@@ -45,14 +53,16 @@ pub struct SaveDraft {
 }
 request!(SaveDraft => ());
 
-/// By model.
-#[derive(Clone, Debug)]
-pub struct ReadDrafts(pub ChatId);
-request!(ReadDrafts => Vec<Draft>);
-
 #[derive(Clone, Debug)]
 pub struct DescribeTranscript(pub Describe);
 request!(DescribeTranscript => Transcript);
+
+#[derive(Clone, Debug)]
+pub struct ChatContent {
+    pub transcript: Transcript,
+    pub entries: Vec<StoredEntry>,
+    pub drafts: Vec<Draft>,
+}
 
 #[derive(Clone, Debug)]
 pub struct AppendEntries {

@@ -1,6 +1,7 @@
 //! Every branch of the decision, as a table.
 
 use super::*;
+use crate::chat::ChatKind;
 use crate::id::{AgentId, ChatId, ProjectId, SessionId};
 use crate::principal::Principal;
 use crate::task::{JobCounts, TaskKind};
@@ -63,9 +64,8 @@ fn task(status: TaskStatus) -> Task {
 fn chat() -> Chat {
     Chat {
         id: ChatId::from_text("chat_1"),
-        agent_id: Some(AgentId::from_text("worker")),
+        kind: ChatKind::Agent(AgentId::from_text("worker")),
         project_id: ProjectId::from_text("default"),
-        models_json: None,
         state: ChatState::Open,
         last_seq: 0,
         acked_seq: 0,

@@ -11,11 +11,11 @@ use matsu_core::limits::DRAFT_EVERY;
 use matsu_core::ports::provider::Provider;
 use matsu_core::ports::store::{AppendEntries, AppendTranscript, NoteSpent, ReadEntries, SaveDraft, Store, StoreError};
 use matsu_core::principal::Principal;
-use matsu_core::transcript::Draft;
+use matsu_core::transcript::{Draft, StoredEntry};
 use matsu_core::usage::{Spent, Usage};
 use tokio::time::Instant;
 
-use super::open_answer::OpenAnswer;
+use super::open_answer::OpenAnswers;
 use crate::models::agentic_loop::{AgenticLoopResult, Event, LoopOptions, execute_with_tools};
 
 /// Is called with the name of a model and its event, as it happens.
@@ -36,15 +36,18 @@ pub struct Answering<'a> {
     pub chat_id: &'a ChatId,
     /// Whose chat it is.
     pub owner: &'a Principal,
-    /// What every one of them is shown.
+    /// The number of the line that is answered.
+    pub line_seq: i64,
+    /// What every one of them is shown: the chat up to that line.
     pub snapshot: &'a [Entry],
     pub speakers: Vec<Arc<dyn Provider>>,
+    /// One for each speaker, in the same order.
+    pub open_answers: &'a OpenAnswers,
     pub options: LoopOptions,
 }
 
 struct ModelTurn {
     name: String,
-    open_answer: OpenAnswer,
     changed: bool,
     result: Option<Arc<AgenticLoopResult>>,
 }
@@ -56,12 +59,8 @@ impl Answering<'_> {
             let stream = execute_with_tools(Arc::clone(speaker), self.snapshot, self.options.clone());
             streams.push(stream.map(move |event| (at, event)).boxed());
         }
-        let turn = |speaker: &Arc<dyn Provider>| ModelTurn {
-            name: speaker.name().to_owned(),
-            open_answer: OpenAnswer::new(speaker.name(), speaker.maker()),
-            changed: false,
-            result: None,
-        };
+        let turn =
+            |speaker: &Arc<dyn Provider>| ModelTurn { name: speaker.name().to_owned(), changed: false, result: None };
         let mut turns: Vec<ModelTurn> = self.speakers.iter().map(turn).collect();
         let (mut answered, mut saving) = (Vec::new(), Saving::new(self.clock));
         loop {
@@ -70,9 +69,9 @@ impl Answering<'_> {
                     None => return answered,
                     Some((at, event)) => {
                         let Some(turn) = turns.get_mut(at) else { continue };
-                        send(&turn.name, &event);
-                        turn.open_answer.take(&event, self.clock.now());
+                        self.open_answers.take(at, &event, self.clock.now());
                         turn.changed = true;
+                        send(&turn.name, &event);
                         saving.wish();
                         if let Event::Done(result) = event {
                             self.note_spent(at, &result).await;
@@ -112,10 +111,13 @@ impl Answering<'_> {
     }
 
     async fn save_drafts(&self, turns: &mut [ModelTurn], saving: &mut Saving, send: EventSink<'_>) {
-        for turn in turns.iter_mut().filter(|turn| turn.changed) {
+        for (at, turn) in turns.iter_mut().enumerate().filter(|(_, turn)| turn.changed) {
             turn.changed = false;
-            let entries = turn.result.as_ref().map_or(turn.open_answer.entries(), |result| &result.history_delta);
-            let draft = Draft { model: turn.name.clone(), entries: entries.to_vec() };
+            let draft = match &turn.result {
+                Some(result) => Some(Draft { model: turn.name.clone(), entries: result.history_delta.clone() }),
+                None => self.open_answers.draft(at),
+            };
+            let Some(draft) = draft else { continue };
             let saved = self.store.run(SaveDraft { id: self.chat_id.clone(), draft, now: self.clock.now() }).await;
             if let Err(error) = saved
                 && saving.is_first_failure()
@@ -139,8 +141,10 @@ impl Answering<'_> {
     }
 
     async fn store_answer(&self, model: &str, result: &AgenticLoopResult) -> Result<(), StoreError> {
-        let stored = self.store.run(ReadEntries { id: self.chat_id.clone(), after_seq: 0, rows_max: u32::MAX }).await?;
-        let before: Vec<Entry> = stored.into_iter().map(|stored| stored.entry).collect();
+        let since = ReadEntries { id: self.chat_id.clone(), after_seq: self.line_seq, rows_max: u32::MAX };
+        let since = self.store.run(since).await?;
+        let since = since.into_iter().map(|StoredEntry { entry, .. }| entry);
+        let before: Vec<Entry> = self.snapshot.iter().cloned().chain(since).collect();
         // Two models that answered at once may have given their calls the same ids.
         let entries = rename_taken_ids(result.history_delta.clone(), &before, self.clock.now());
         let finishes = Some(model.to_owned());

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 pub fn to_json(transcript: &Transcript, entries: &[Entry]) -> Value {
     json!({
         "name": transcript.name,
-        "models": transcript.models,
+        "models": transcript.models(),
         "system_prompt": transcript.system_prompt,
-        "created_at": transcript.created_at.to_string(),
+        "created_at": transcript.chat.created_at.to_string(),
         "entries": entries,
     })
 }
@@ -62,9 +62,10 @@ fn fence(content: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use matsu_core::chat::{Chat, ChatKind, ChatState};
     use matsu_core::clock::Timestamp;
     use matsu_core::history::{Image, parse};
-    use matsu_core::id::ChatId;
+    use matsu_core::id::{ChatId, ProjectId};
     use matsu_core::principal::Principal;
     use matsu_core::transcript::ChatPlace;
 
@@ -74,17 +75,29 @@ mod tests {
 
     #[test]
     fn both_forms_hold_what_was_said() {
+        let chat = Chat {
+            id: ChatId::from_text("chat_1"),
+            kind: ChatKind::Models(vec!["m".into()]),
+            project_id: ProjectId::from_text("default"),
+            state: ChatState::Open,
+            last_seq: 3,
+            acked_seq: 0,
+            handed_seq: 0,
+            last_person_seq: 0,
+            last_reply_seq: 0,
+            connecting_since: None,
+            last_message_at: NOW,
+            created_at: NOW,
+            ended_at: None,
+            seq: 1,
+        };
         let transcript = Transcript {
-            chat_id: ChatId::from_text("chat_1"),
+            chat,
             owner: Principal::local_user(),
             name: Some("Plans".into()),
             system_prompt: Some("Be brief.\nBe kind.".into()),
-            models: vec!["m".into()],
             place: ChatPlace::Terminal,
             run_id: None,
-            last_seq: 3,
-            ended: false,
-            created_at: NOW,
             updated_at: NOW,
         };
         let call = Item::ToolCall { id: "c".into(), name: "look".into(), arguments: json!({"q": 1}), signature: None };

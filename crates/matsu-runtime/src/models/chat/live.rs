@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use matsu_core::chat::Chat;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::history::{Entry, Maker};
 use matsu_core::id::{ChatId, RunId};
@@ -29,10 +30,9 @@ pub use approvals::{Approval, Unasked};
 use chat::LiveChat;
 pub use chat::Spoken;
 use taken::Taken;
-pub use view::View;
+pub use view::LiveView;
 
 use super::line::Line;
-use super::open_answer::OpenAnswer;
 use super::open_chats::{ChatError, OpenChat, OpenChats, Posted};
 use super::roster::Roster;
 use super::standing::StandingApprovals;
@@ -122,11 +122,11 @@ impl LiveChats {
         models: &[String],
         place: ChatPlace,
         run: Option<RunId>,
-    ) -> Result<Transcript, ChatError> {
+    ) -> Result<Chat, ChatError> {
         if self.open_chats().roster.names().is_empty() {
             return Err(ChatError::NoModels);
         }
-        Ok(self.open_chats().open_for(owner, models, place, run).await?.transcript)
+        Ok(self.open_chats().open_for(owner, models, place, run).await?.transcript.chat)
     }
 
     /// The models that can be asked, in the order in which they answer.
@@ -161,25 +161,23 @@ impl LiveChats {
             let message = format!("a line has at most {CHAT_LINE_CHARS_MAX} characters");
             return Err(StoreError::Refused { code: ErrorCode::InvalidParams, message }.into());
         }
-        let open_chat = self.open_chats().look_into(owner, id).await?;
-        if open_chat.transcript.place == ChatPlace::Terminal && !open_chat.transcript.ended {
+        // Before the chat is read: what is read stays true until the line is stored, as far as this process writes.
+        let taken = Taken::take(self, id)?;
+        let (open_chat, drafts) = self.open_chats().read(owner, id).await?;
+        if open_chat.transcript.place == ChatPlace::Terminal && !open_chat.transcript.is_ended() {
             let message = format!("this chat is held in a terminal; `matsu chat --chat {id}` continues it");
             return Err(StoreError::Refused { code: ErrorCode::IllegalTransition, message }.into());
         }
-        let taken = Taken::take(self, id)?;
         // No model answers now, so what was left unfinished can be taken in.
-        let open_chat = self.open_chats().enter(owner, id).await?;
+        let open_chat = open_chat.recover(drafts).await?;
         let posted = match to {
             Some(names) => open_chat.post_to(&line, names).await?,
             None => open_chat.post(line).await?,
         };
-        let open_answers = posted.speakers.iter().filter_map(|name| open_chat.roster.get(name));
-        let open_answers: Vec<OpenAnswer> =
-            open_answers.map(|model| OpenAnswer::new(model.name(), model.maker())).collect();
         let tools = self.inner.tools.for_chat(&open_chat.transcript);
         let place = open_chat.transcript.place;
         let options = self.with(id, |chat| {
-            chat.begin(posted.seq, open_answers);
+            chat.begin(&posted);
             // One account for all models that answer this line.
             let spending = self.settings().spending_max.account();
             LoopOptions { tools, spending, ..chat.options(place, self.open_chats().clock, &self.settings()) }
@@ -197,7 +195,7 @@ impl LiveChats {
     }
 
     async fn answer(&self, open_chat: &OpenChat, posted: &Posted, options: LoopOptions) {
-        let mut tell = |model: &str, event: &Event| self.note(open_chat.id(), posted, model, event);
+        let mut tell = |model: &str, event: &Event| self.with(open_chat.id(), |chat| chat.note(model, event));
         let answered = open_chat.answer(posted, options, &mut tell).await;
         let unstored: Vec<String> = match answered {
             Err(error) => vec![error.to_string()],
@@ -207,14 +205,6 @@ impl LiveChats {
             }
         };
         self.with(open_chat.id(), |chat| chat.notices.extend(unstored));
-    }
-
-    fn note(&self, id: &ChatId, posted: &Posted, model: &str, event: &Event) {
-        let now = self.open_chats().clock.now();
-        self.with(id, |chat| {
-            let at = posted.speakers.iter().position(|name| name == model);
-            chat.note(at, model, event, now);
-        });
     }
 
     /// A person's decision about a call that waits for it.
@@ -259,7 +249,7 @@ impl LiveChats {
 
     /// What has arrived of the answers under way.
     pub(super) fn under_way(&self, id: &ChatId) -> Vec<Entry> {
-        self.with(id, |chat| chat.open_answers.iter().flat_map(|open| open.entries().iter().cloned()).collect())
+        self.with(id, |chat| chat.open_answers.drafts()).into_iter().flat_map(|draft| draft.entries).collect()
     }
 
     /// Stops the answer that is under way and keeps what came; false if there was none.
@@ -275,12 +265,12 @@ impl LiveChats {
     ///
     /// # Errors
     /// There is no such chat, it belongs to another principal, or the store.
-    pub async fn end_chat(&self, owner: &Principal, id: &ChatId) -> Result<(), ChatError> {
+    pub async fn end_chat(&self, owner: &Principal, id: &ChatId) -> Result<Chat, ChatError> {
         let mut open_chat = self.open_chats().look_into(owner, id).await?;
         self.interrupt(id);
         open_chat.end().await?;
         self.inner.tools.close(id).await;
-        Ok(())
+        Ok(open_chat.transcript.chat)
     }
 
     /// How many chats are being answered in, without those that wait for a person, who may be long in coming.

@@ -59,7 +59,7 @@ async fn is_chat_of(runtime: &Runtime, run: &RunHandle, chat: &Transcript) -> Re
     if *opened_by == run.run_id {
         return Ok(true);
     }
-    if run.resumes.as_deref() != Some(chat.chat_id.as_str()) {
+    if run.resumes.as_deref() != Some(chat.chat.id.as_str()) {
         return Ok(false);
     }
     let earlier = runtime.store().run(SessionOfRun(opened_by.clone())).await?;

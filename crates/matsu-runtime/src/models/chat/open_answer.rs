@@ -1,30 +1,60 @@
-//! An answer as far as it has arrived, as entries: what is kept if the rest never arrives.
+//! Answers as far as they have arrived, as drafts: what is kept if the rest never arrives, and what readers are shown
+//! meanwhile. There is one of each answer, in [`OpenAnswers`]; who stores drafts and who shows them read the same.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use matsu_core::clock::Timestamp;
 use matsu_core::history::{Entry, Item, Maker, Role};
+use matsu_core::ports::provider::Provider;
+use matsu_core::transcript::Draft;
 
 use crate::models::agentic_loop::Event;
 
-pub struct OpenAnswer {
-    model: String,
+/// The answers to one line, one for each model that was asked, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct OpenAnswers(Arc<Mutex<Vec<OpenAnswer>>>);
+
+impl OpenAnswers {
+    pub fn of<'a>(models: impl IntoIterator<Item = &'a Arc<dyn Provider>>) -> Self {
+        let answers = models.into_iter().map(|model| OpenAnswer::new(model.name(), model.maker()));
+        Self(Arc::new(Mutex::new(answers.collect())))
+    }
+
+    /// Takes in an event of the model at this place.
+    pub fn take(&self, at: usize, event: &Event, now: Timestamp) {
+        if let Some(answer) = self.lock().get_mut(at) {
+            answer.take(event, now);
+        }
+    }
+
+    /// What the model at this place has answered so far.
+    pub fn draft(&self, at: usize) -> Option<Draft> {
+        self.lock().get(at).map(|answer| answer.draft.clone())
+    }
+
+    /// What all of them have answered so far.
+    #[must_use]
+    pub fn drafts(&self) -> Vec<Draft> {
+        self.lock().iter().map(|answer| answer.draft.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<OpenAnswer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug)]
+struct OpenAnswer {
+    draft: Draft,
     maker: Maker,
-    entries: Vec<Entry>,
 }
 
 impl OpenAnswer {
-    pub fn new(model: &str, maker: Maker) -> Self {
-        Self { model: model.to_owned(), maker, entries: Vec::new() }
+    fn new(model: &str, maker: Maker) -> Self {
+        Self { draft: Draft { model: model.to_owned(), entries: Vec::new() }, maker }
     }
 
-    pub fn model(&self) -> &str {
-        &self.model
-    }
-
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    pub fn take(&mut self, event: &Event, now: Timestamp) {
+    fn take(&mut self, event: &Event, now: Timestamp) {
         match event {
             Event::Text(text) => match self.spoken(now).content.last_mut() {
                 Some(Item::Text { text: before, .. }) => before.push_str(text),
@@ -37,9 +67,9 @@ impl OpenAnswer {
             Event::ToolResult { id, name, content, is_error, images } => {
                 let (id, name, content, images) = (id.clone(), name.clone(), content.clone(), images.clone());
                 let result = Item::ToolResult { id, name, content, is_error: *is_error, images };
-                match self.entries.last_mut() {
+                match self.draft.entries.last_mut() {
                     Some(last) if last.role == Role::Tool => last.content.push(result),
-                    _ => self.entries.push(Entry::tool(vec![result], now)),
+                    _ => self.draft.entries.push(Entry::tool(vec![result], now)),
                 }
             }
             Event::Thinking(_) | Event::Asked { .. } | Event::Notice(_) | Event::Done(_) => {}
@@ -48,12 +78,12 @@ impl OpenAnswer {
 
     /// The entry that the model writes now. After results, that is a new one.
     fn spoken(&mut self, now: Timestamp) -> &mut Entry {
-        let begin = self.entries.last().is_none_or(|last| last.role != Role::Assistant);
-        if begin {
-            self.entries.push(Entry::assistant(&self.model, Vec::new(), now).made_by(self.maker.clone()));
+        let Draft { model, entries } = &mut self.draft;
+        if entries.last().is_none_or(|last| last.role != Role::Assistant) {
+            entries.push(Entry::assistant(model.as_str(), Vec::new(), now).made_by(self.maker.clone()));
         }
-        let at = self.entries.len() - 1;
-        &mut self.entries[at]
+        let at = entries.len() - 1;
+        &mut entries[at]
     }
 }
 
@@ -87,10 +117,10 @@ mod tests {
         let mut open_answer = OpenAnswer::new("m", Maker { wire: "w".into(), model: "m".into() });
         for event in &events {
             open_answer.take(event, Timestamp::from_millis(1));
-            assert_eq!(validate(open_answer.entries()), Ok(()), "{event:?}");
+            assert_eq!(validate(&open_answer.draft.entries), Ok(()), "{event:?}");
         }
-        let said: Vec<String> = open_answer.entries().iter().map(Entry::spoken).collect();
+        let said: Vec<String> = open_answer.draft.entries.iter().map(Entry::spoken).collect();
         assert_eq!(said, ["Let me.", "", "Seen."]);
-        assert_eq!(open_answer.entries()[0].content.len(), 3);
+        assert_eq!(open_answer.draft.entries[0].content.len(), 3);
     }
 }

@@ -8,15 +8,16 @@ use matsu_core::history::{Entry, Item, Role, rename_taken_ids};
 use matsu_core::id::{ChatId, RunId};
 use matsu_core::ports::provider::Provider;
 use matsu_core::ports::store::{
-    AppendEntries, AppendTranscript, Change, Describe, DescribeTranscript, OpenTranscript, ReadDrafts, ReadEntries,
-    ReadTranscript, Store, StoreError,
+    AppendEntries, AppendTranscript, Change, ChatContent, Describe, DescribeTranscript, OpenTranscript,
+    ReadChatContent, ReadEntries, ReadTranscript, Store, StoreError,
 };
 use matsu_core::principal::Principal;
-use matsu_core::transcript::{ChatPlace, NewTranscript, Transcript, check_name};
+use matsu_core::transcript::{ChatPlace, Draft, NewTranscript, StoredEntry, Transcript, check_name};
 
 use super::answering::{Answered, Answering, EventSink};
 use super::line::Line;
 use super::mentions::{self, Addressed, UnknownMention};
+use super::open_answer::OpenAnswers;
 use super::roster::Roster;
 use crate::models::agentic_loop::LoopOptions;
 
@@ -96,8 +97,7 @@ impl OpenChats {
             run_id,
             created_at: now,
         };
-        let transcript = self.store.run(OpenTranscript(new)).await?;
-        Ok(OpenChat { open_chats: self.clone(), roster, transcript })
+        Ok(self.opened(self.store.run(OpenTranscript(new)).await?, Vec::new()))
     }
 
     /// A chat that exists. Answers that were cut off by a crash become part of it.
@@ -105,10 +105,28 @@ impl OpenChats {
     /// # Errors
     /// There is none, it belongs to another principal, or the store.
     pub async fn enter(&self, owner: &Principal, id: &ChatId) -> Result<OpenChat, ChatError> {
-        let open_chat = self.look_into(owner, id).await?;
-        open_chat.recover().await?;
-        let transcript = self.store.run(ReadTranscript(id.clone())).await?;
-        Ok(OpenChat { transcript, ..open_chat })
+        let (open_chat, drafts) = self.read(owner, id).await?;
+        open_chat.recover(drafts).await
+    }
+
+    /// A chat that exists, and the drafts of answers that are not stored yet: one read.
+    ///
+    /// # Errors
+    /// There is none, it belongs to another principal, or the store.
+    pub(super) async fn read(&self, owner: &Principal, id: &ChatId) -> Result<(OpenChat, Vec<Draft>), ChatError> {
+        let ChatContent { transcript, entries, drafts } = self.content(owner, id, 0).await?;
+        Ok((self.opened(transcript, entries), drafts))
+    }
+
+    pub(super) async fn content(
+        &self,
+        owner: &Principal,
+        id: &ChatId,
+        after_seq: i64,
+    ) -> Result<ChatContent, ChatError> {
+        let content = self.store.run(ReadChatContent { id: id.clone(), after_seq }).await?;
+        check_owner(&content.transcript, owner)?;
+        Ok(content)
     }
 
     /// The same without touching anything: answers may be under way.
@@ -117,32 +135,44 @@ impl OpenChats {
     /// There is none, it belongs to another principal, or the store.
     pub async fn look_into(&self, owner: &Principal, id: &ChatId) -> Result<OpenChat, ChatError> {
         let transcript = self.store.run(ReadTranscript(id.clone())).await?;
-        if transcript.owner != *owner {
-            return Err(StoreError::NotFound { what: "chat", id: id.to_string() }.into());
-        }
-        Ok(OpenChat { open_chats: self.clone(), roster: self.roster.only(&transcript.models), transcript })
+        check_owner(&transcript, owner)?;
+        Ok(self.opened(transcript, Vec::new()))
     }
+
+    fn opened(&self, transcript: Transcript, entries: Vec<StoredEntry>) -> OpenChat {
+        OpenChat { open_chats: self.clone(), roster: self.roster.only(transcript.models()), transcript, entries }
+    }
+}
+
+fn check_owner(transcript: &Transcript, owner: &Principal) -> Result<(), StoreError> {
+    if transcript.owner == *owner {
+        return Ok(());
+    }
+    Err(StoreError::NotFound { what: "chat", id: transcript.chat.id.to_string() })
 }
 
 /// A message that was posted, and the models it is for.
 #[derive(Clone, Debug)]
 pub struct Posted {
-    /// Its number in the chat.
-    pub seq: i64,
+    pub line: StoredEntry,
     /// The models that answer, in order; none: it is a note.
     pub speakers: Vec<String>,
+    /// What they have answered so far.
+    pub open_answers: OpenAnswers,
 }
 
 pub struct OpenChat {
     open_chats: OpenChats,
     pub roster: Roster,
     pub transcript: Transcript,
+    /// The first ones, as far as they were read; later ones are read when they are needed.
+    entries: Vec<StoredEntry>,
 }
 
 impl OpenChat {
     #[must_use]
     pub fn id(&self) -> &ChatId {
-        &self.transcript.chat_id
+        &self.transcript.chat.id
     }
 
     /// Stores a person's line, and finds the models it names. Nothing is stored if a mention is unknown.
@@ -159,8 +189,7 @@ impl OpenChat {
             Addressed::Models(names) => names,
             Addressed::Note => Vec::new(),
         };
-        let seq = self.append(vec![line.entry(self.open_chats.clock.now())], None).await?;
-        Ok(Posted { seq, speakers })
+        self.post_for(&line, speakers).await
     }
 
     /// The same for models that are named beside the text, whatever the text begins with; for none: a note.
@@ -175,9 +204,14 @@ impl OpenChat {
             return Err(ChatError::NoModel(unknown.clone()));
         }
         let speakers = self.roster.names().into_iter().filter(|known| names.iter().any(|name| name == known));
-        let speakers: Vec<String> = speakers.map(str::to_owned).collect();
-        let seq = self.append(vec![line.entry(self.open_chats.clock.now())], None).await?;
-        Ok(Posted { seq, speakers })
+        self.post_for(line, speakers.map(str::to_owned).collect()).await
+    }
+
+    async fn post_for(&self, line: &Line, speakers: Vec<String>) -> Result<Posted, ChatError> {
+        let entry = line.entry(self.open_chats.clock.now());
+        let seq = self.append(vec![entry.clone()], None).await?;
+        let open_answers = OpenAnswers::of(speakers.iter().filter_map(|name| self.roster.get(name)));
+        Ok(Posted { line: StoredEntry { seq, entry }, speakers, open_answers })
     }
 
     /// Lets the addressed models answer. Each sees the chat as it was when the person's message was stored.
@@ -192,14 +226,16 @@ impl OpenChat {
     ) -> Result<Vec<Answered>, ChatError> {
         let speakers: Vec<Arc<dyn Provider>> =
             posted.speakers.iter().filter_map(|name| self.roster.get(name).cloned()).collect();
-        let snapshot = self.snapshot(posted.seq).await?;
+        let snapshot = self.snapshot(&posted.line).await?;
         let answering = Answering {
             store: &self.open_chats.store,
             clock: self.open_chats.clock,
             chat_id: self.id(),
+            line_seq: posted.line.seq,
             owner: &self.transcript.owner,
             snapshot: &snapshot,
             speakers,
+            open_answers: &posted.open_answers,
             options,
         };
         Ok(answering.run(tell).await)
@@ -215,12 +251,19 @@ impl OpenChat {
         Ok(stored.into_iter().map(|stored| stored.entry).collect())
     }
 
-    async fn snapshot(&self, upto_seq: i64) -> Result<Vec<Entry>, ChatError> {
+    /// The chat up to a line. Entries that came between what is known here and the line are read.
+    async fn snapshot(&self, line: &StoredEntry) -> Result<Vec<Entry>, ChatError> {
         let prompt = self.transcript.system_prompt.as_ref();
-        let prompt = prompt.map(|text| Entry::system(text.as_str(), self.transcript.created_at));
-        let stored =
-            self.open_chats.store.run(ReadEntries { id: self.id().clone(), after_seq: 0, rows_max: u32::MAX }).await?;
-        let said = stored.into_iter().filter(|stored| stored.seq <= upto_seq).map(|stored| stored.entry);
+        let prompt = prompt.map(|text| Entry::system(text.as_str(), self.transcript.chat.created_at));
+        let known_seq = self.entries.last().map_or(0, |last| last.seq);
+        let since = if line.seq == known_seq + 1 {
+            Vec::new()
+        } else {
+            let since = ReadEntries { id: self.id().clone(), after_seq: known_seq, rows_max: u32::MAX };
+            self.open_chats.store.run(since).await?
+        };
+        let since = since.iter().filter(|stored| stored.seq < line.seq);
+        let said = self.entries.iter().chain(since).chain([line]).map(|stored| stored.entry.clone());
         Ok(prompt.into_iter().chain(said).collect())
     }
 
@@ -239,15 +282,19 @@ impl OpenChat {
         Ok(())
     }
 
-    /// Unfinished answers are kept as far as they came.
-    async fn recover(&self) -> Result<(), ChatError> {
-        for draft in self.open_chats.store.run(ReadDrafts(self.id().clone())).await? {
-            let before = self.entries().await?;
+    /// Unfinished answers become part of the chat as far as they came. They must not be under way any more.
+    pub(super) async fn recover(self, drafts: Vec<Draft>) -> Result<Self, ChatError> {
+        if drafts.is_empty() {
+            return Ok(self);
+        }
+        let mut before: Vec<Entry> = self.entries.iter().map(|stored| stored.entry.clone()).collect();
+        for draft in drafts {
             let mut entries = rename_taken_ids(draft.entries, &before, self.open_chats.clock.now());
             mark_cut_off(&mut entries);
+            before.extend(entries.iter().cloned());
             self.append(entries, Some(draft.model)).await?;
         }
-        Ok(())
+        Ok(self.open_chats.read(&self.transcript.owner, self.id()).await?.0)
     }
 
     /// Keeps the chat as it is now under a name: a copy, which later lines do not change.
@@ -256,7 +303,7 @@ impl OpenChat {
     /// Not a name, taken by another chat, or the store.
     pub async fn save_as(&self, name: &str, replace: bool) -> Result<(), ChatError> {
         check_name(name)?;
-        let (owner, models) = (&self.transcript.owner, &self.transcript.models);
+        let (owner, models) = (&self.transcript.owner, self.transcript.models());
         let mut copy = self.open_chats.open(owner, models, self.transcript.place).await?;
         copy.name(name, replace).await?;
         copy.set_system_prompt(self.transcript.system_prompt.clone()).await?;

@@ -2,14 +2,19 @@
 //!
 //! Seconds are set aside a few at a time before they are spent, counted in ticks of this process, and what a body did
 //! not spend returns when it ends. So all bodies together never run longer than the task may, and no wall clock is
-//! compared. A store that is away refuses nothing: the body goes on, and what it spent is set aside afterwards.
+//! compared.
+//!
+//! Of most kinds of jobs the runtime counts, and orders the body to end. There a store that is away refuses nothing: the
+//! body goes on, and what it spent is set aside afterwards. The jobs of research count their own ([`count_seconds`]),
+//! because they end with what they have.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use matsu_core::budget::BudgetUnit;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobEnd, Lease, Retry};
-use matsu_core::limits::SECONDS_SET_ASIDE;
+use matsu_core::limits::{SECONDS_SET_ASIDE, TICK};
 use matsu_core::ports::store::{ReadBudget, Reservation, Reserve, Settle, StoreError};
 
 use crate::runtime::Runtime;
@@ -19,14 +24,21 @@ use super::{JobContext, Notes};
 /// With no more than this left, more is asked for; if there is no more, the body is ordered to come to its end.
 const LOW: i64 = 2;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Meter {
+    counted_by: CountedBy,
     /// Not settled yet, oldest first.
     set_aside: VecDeque<Reservation>,
     /// Of what is set aside.
     used: i64,
     /// The last wish for more was refused.
     is_dry: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CountedBy {
+    Runtime,
+    Body,
 }
 
 /// What a tick makes of a meter.
@@ -40,6 +52,14 @@ pub enum Spend {
 }
 
 impl Meter {
+    fn new(counted_by: CountedBy) -> Self {
+        Self { counted_by, set_aside: VecDeque::new(), used: 0, is_dry: false }
+    }
+
+    pub(super) fn is_counted_by_runtime(&self) -> bool {
+        self.counted_by == CountedBy::Runtime
+    }
+
     fn left(&self) -> i64 {
         self.set_aside.iter().map(|reservation| reservation.amount).sum::<i64>() - self.used
     }
@@ -80,7 +100,7 @@ pub(crate) async fn open(cx: &JobContext) -> Option<JobEnd> {
     if !has_limit {
         return None;
     }
-    cx.notes.with_meter(|meter| *meter = Some(Meter::default()));
+    cx.notes.with_meter(|meter| *meter = Some(Meter::new(CountedBy::Runtime)));
     fill(&cx.runtime, &cx.lease, &cx.notes).await;
     let is_dry = cx.notes.with_meter(|meter| meter.as_ref().is_some_and(|meter| meter.is_dry));
     is_dry.then(|| budget_spent(None))
@@ -92,19 +112,66 @@ pub(crate) async fn fill(runtime: &Runtime, lease: &Lease, notes: &Notes) {
     if !is_low {
         return;
     }
-    match runtime
-        .store()
-        .run(Reserve { lease: lease.clone(), unit: BudgetUnit::Seconds, amount: SECONDS_SET_ASIDE.into() })
-        .await
-    {
-        Ok(reservation) => notes.with_meter(|meter| meter.as_mut().map(|meter| meter.add(reservation))),
-        Err(StoreError::Closed { code: ErrorCode::BudgetExhausted, .. }) => {
-            notes.with_meter(|meter| meter.as_mut().map(|meter| meter.is_dry = true))
-        }
-        Err(_) => None,
+    // One that is away is asked again at the next look.
+    let _is_away = ask_for_more(runtime, lease, notes, SECONDS_SET_ASIDE.into()).await;
+    settle_spent(runtime, lease, notes).await;
+}
+
+async fn ask_for_more(runtime: &Runtime, lease: &Lease, notes: &Notes, amount: i64) -> Result<(), StoreError> {
+    let wish = Reserve { lease: lease.clone(), unit: BudgetUnit::Seconds, amount };
+    let granted = match runtime.store().run(wish).await {
+        Ok(reservation) => Some(reservation),
+        Err(StoreError::Closed { code: ErrorCode::BudgetExhausted, .. }) => None,
+        Err(error) => return Err(error),
     };
+    notes.with_meter(|meter| match (meter, granted) {
+        (Some(meter), Some(reservation)) => meter.add(reservation),
+        (Some(meter), None) => meter.is_dry = true,
+        (None, _) => {}
+    });
+    Ok(())
+}
+
+async fn settle_spent(runtime: &Runtime, lease: &Lease, notes: &Notes) {
     while let Some(spent) = notes.with_meter(|meter| meter.as_mut().and_then(Meter::take_spent)) {
         settle(runtime, lease, &spent, spent.amount).await;
+    }
+}
+
+/// Why a body that counts its own seconds must end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeOver {
+    /// Its task has no second left.
+    Budget,
+    /// It has run for as long as one job may.
+    Job,
+}
+
+/// Counts the seconds of a body beside its work. Returns only when the body must end.
+///
+/// # Errors
+/// The store's: without it no second can be set aside.
+pub async fn count_seconds(cx: &JobContext, time_max: Duration) -> Result<TimeOver, StoreError> {
+    cx.notes.with_meter(|meter| *meter = Some(Meter::new(CountedBy::Body)));
+    let whole = i64::from(SECONDS_SET_ASIDE);
+    let ticks_max = i64::try_from(time_max.as_secs()).unwrap_or(i64::MAX);
+    let mut ticks = 0;
+    loop {
+        // Single seconds at first, so that searches share a small budget instead of the first one taking it all.
+        ask_for_more(&cx.runtime, &cx.lease, &cx.notes, if ticks < whole { 1 } else { whole }).await?;
+        let left = cx.notes.with_meter(|meter| meter.as_ref().map_or(0, Meter::left));
+        if left <= 0 {
+            return Ok(TimeOver::Budget);
+        }
+        for _ in 0..left {
+            cx.runtime.clock().sleep(TICK).await;
+            cx.notes.with_meter(|meter| meter.as_mut().map(Meter::tick));
+            ticks += 1;
+            if ticks >= ticks_max {
+                return Ok(TimeOver::Job);
+            }
+        }
+        settle_spent(&cx.runtime, &cx.lease, &cx.notes).await;
     }
 }
 
@@ -143,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_dry_meter_warns_before_it_is_over() {
-        let mut meter = Meter::default();
+        let mut meter = Meter::new(CountedBy::Runtime);
         meter.add(seconds(5));
         let mut ticks = |dry_at: i64| -> Vec<Spend> {
             (0..5)
@@ -159,7 +226,7 @@ mod tests {
 
     #[test]
     fn what_is_wholly_spent_is_settled_first_and_more_makes_it_last() {
-        let mut meter = Meter::default();
+        let mut meter = Meter::new(CountedBy::Runtime);
         meter.add(seconds(5));
         meter.is_dry = true;
         for _ in 0..4 {

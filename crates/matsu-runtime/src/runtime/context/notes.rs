@@ -89,14 +89,17 @@ impl Notes {
         look(&mut self.lock().meter)
     }
 
+    /// Whether the runtime counts the seconds of the body.
     #[must_use]
-    pub fn has_meter(&self) -> bool {
-        self.lock().meter.is_some()
+    pub fn is_metered(&self) -> bool {
+        self.lock().meter.as_ref().is_some_and(Meter::is_counted_by_runtime)
     }
 
-    /// A second of the body's life was spent.
+    /// A second of the body's life was spent. One that counts for itself is left alone.
     pub fn spend_second(&self) -> Spend {
-        self.lock().meter.as_mut().map_or(Spend::Enough, Meter::tick)
+        let mut inner = self.lock();
+        let meter = inner.meter.as_mut().filter(|meter| meter.is_counted_by_runtime());
+        meter.map_or(Spend::Enough, Meter::tick)
     }
 
     pub fn add_mend(&self, mend: Mend) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use matsu_core::history::Entry;
-use matsu_core::ports::store::ReadDrafts;
+use matsu_core::ports::store::ReadChatContent;
 use matsu_core::ports::tool_source::ToolAnswer;
 use matsu_runtime::models::agentic_loop::{Event, LoopOptions};
 use matsu_testkit::fake_model::{FakeModel, Turn};
@@ -36,7 +36,15 @@ async fn a_crash_in_mid_answer_loses_nothing_that_was_saved_and_it_is_offered_ba
     assert_eq!(mark, "[cut off here: the server ended before the answer was complete]");
     let count = kept.split_whitespace().count();
     assert!((16..=21).contains(&count), "at most the last two seconds are lost, kept {count} of 21");
-    assert!(open_chats.store.run(ReadDrafts(open_chat.id().clone())).await.unwrap().is_empty());
+    assert!(
+        open_chats
+            .store
+            .run(ReadChatContent { id: open_chat.id().clone(), after_seq: 0 })
+            .await
+            .unwrap()
+            .drafts
+            .is_empty()
+    );
     assert_eq!(spoken(&open_chats.enter(&me(), open_chat.id()).await.unwrap()).await, said, "offered back once");
 }
 

@@ -47,7 +47,7 @@ async fn what_was_saved_is_loaded_and_a_failed_load_changes_nothing() {
     two_named(&open_chats).await;
     let listed = open_chats.store.run(ListTranscripts(me())).await.unwrap();
     let plans = listed.iter().find(|transcript| transcript.name.as_deref() == Some("plans")).unwrap();
-    let loaded = open_chats.enter(&me(), &plans.chat_id).await.unwrap();
+    let loaded = open_chats.enter(&me(), &plans.chat.id).await.unwrap();
     assert_eq!(loaded.transcript.system_prompt.as_deref(), Some("prompt of plans"));
     assert_eq!(spoken(&loaded).await[0].1, "note in plans");
 
@@ -55,14 +55,14 @@ async fn what_was_saved_is_loaded_and_a_failed_load_changes_nothing() {
     let taken = other.name("plans", false).await.unwrap_err();
     assert!(matches!(taken, ChatError::Store(_)), "{taken}");
     assert_eq!(
-        open_chats.store.run(ReadTranscript(plans.chat_id.clone())).await.unwrap().name.as_deref(),
+        open_chats.store.run(ReadTranscript(plans.chat.id.clone())).await.unwrap().name.as_deref(),
         Some("plans")
     );
     other.name("../../etc/passwd", false).await.unwrap();
     assert!(other.name("a\nb", false).await.is_err());
 
     let other_user = Principal::from_text("token:other");
-    assert!(open_chats.enter(&other_user, &plans.chat_id).await.is_err(), "a chat is its owner's");
+    assert!(open_chats.enter(&other_user, &plans.chat.id).await.is_err(), "a chat is its owner's");
     let exported = export::to_json(&loaded.transcript, &loaded.entries().await.unwrap());
     assert_eq!(parse(&exported["entries"], NOW).unwrap(), loaded.entries().await.unwrap());
     let old = parse(&json!([{"role": "user", "content": "written long ago"}]), NOW).unwrap();

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{body, live, problem};
+use super::{live, problem};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
@@ -191,16 +191,16 @@ impl Reader {
     /// The chat as it stands, if that is news. `None`: there is nothing to look at any more.
     async fn look(&mut self) -> Option<Option<Event>> {
         self.changes.mark_unchanged();
-        let view = self.chats.view(&self.owner, &self.id, self.settled).await.ok()?;
+        let live = self.chats.view(&self.owner, &self.id, self.settled).await.ok()?;
         let now = ChatNowBody {
             kept_to: self.settled,
-            messages: view.messages.iter().map(|message| body(&self.id, message)).collect(),
-            notices: view.notices,
-            spoken: view.spoken.iter().map(SpokenBody::from).collect(),
-            answering: view.answering,
+            messages: live.view.messages.iter().map(|message| MessageBody::of(&self.id, message)).collect(),
+            notices: live.notices,
+            spoken: live.spoken.iter().map(SpokenBody::from).collect(),
+            answering: live.answering,
         };
-        self.settled = view.settled_seq;
-        self.answering = view.answering;
+        self.settled = live.view.settled_seq;
+        self.answering = live.answering;
         let data = serde_json::to_string(&now).ok()?;
         // One change wakes us more than once: here, and through the store.
         if data == self.sent {

@@ -7,7 +7,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ChatId, MessageId};
 use matsu_core::page::Page;
 use matsu_core::ports::store::{
-    ChatsKnownTo, EndChat, GiveUpOnAgents, ListChats, OpenChat, OpenedChat, ReadChat, StoreError,
+    ChatsKnownTo, EndChat, GiveUpOnAgents, ListChats, OpenChat, OpenedChat, ReadChat, ReadChatFor, StoreError,
 };
 use matsu_core::project::ProjectStatus;
 use matsu_core::session::{EndReason, SessionState};
@@ -15,7 +15,7 @@ use matsu_core::session::{EndReason, SessionState};
 use super::directory::{read_agent, read_project};
 use super::messages::append;
 use super::session_rows::{self, chat_columns};
-use crate::sql::{Sql, Transition, Tx, params};
+use crate::sql::{Row, Sql, Transition, Tx, params};
 use crate::transitions::ledger::append_change;
 use crate::transitions::paging::page;
 
@@ -41,6 +41,8 @@ macro_rules! known_to {
         )
     };
 }
+const VISIBLE: Sql =
+    Sql::both(concat!("SELECT ", chat_columns!(), " FROM chats WHERE id = $1 AND ", known_to!("$2", "$3")));
 const CHATS: Sql = Sql::both(concat!(
     "SELECT ",
     chat_columns!(),
@@ -72,13 +74,17 @@ fn not_found(id: &ChatId) -> StoreError {
     StoreError::NotFound { what: "chat", id: id.to_string() }
 }
 
+fn one(row: Option<Row>, id: &ChatId) -> Result<Chat, StoreError> {
+    session_rows::chat(&mut row.ok_or_else(|| not_found(id))?.columns())
+}
+
 /// The chat, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx<'_>, id: &ChatId) -> Result<Chat, StoreError> {
-    session_rows::chat(&tx.row(&LOCK, params![id]).await?.ok_or_else(|| not_found(id))?)
+    one(tx.row(&LOCK, params![id]).await?, id)
 }
 
 pub async fn read(tx: &mut Tx<'_>, id: &ChatId) -> Result<Chat, StoreError> {
-    session_rows::chat(&tx.row(&CHAT, params![id]).await?.ok_or_else(|| not_found(id))?)
+    one(tx.row(&CHAT, params![id]).await?, id)
 }
 
 /// The error for a message to an ended chat.
@@ -89,7 +95,7 @@ pub fn closed(id: &ChatId) -> StoreError {
 /// Wakes the subscribers of the chat and those of its agent.
 pub async fn announce(tx: &mut Tx<'_>, chat: &Chat, kind: ChangeKind, now: Timestamp) -> Result<(), StoreError> {
     append_change(tx, Topic::chat(&chat.id), kind, chat.last_seq, now).await?;
-    if let Some(agent) = &chat.agent_id {
+    if let Some(agent) = chat.kind.agent() {
         tx.publish(Topic::agent(agent, &chat.project_id));
     }
     Ok(())
@@ -104,23 +110,18 @@ impl Transition for OpenChat {
             return Err(StoreError::Closed { code: ErrorCode::TaskPaused, message });
         }
         // One that can be started is called by the first message.
-        let called_at = match &new.agent_id {
+        let called_at = match new.kind.agent() {
             Some(agent) if read_agent(tx, agent).await?.definition.is_none() => Some(new.created_at),
             _ => None,
         };
-        let values = params![
-            &new.id,
-            new.agent_id.as_ref(),
-            &new.project_id,
-            new.models_json.as_ref(),
-            called_at,
-            new.created_at
-        ];
+        let models = new.kind.models().map(serde_json::to_string).transpose();
+        let models = models.map_err(|_| StoreError::Unavailable("names of models cannot be written".to_owned()))?;
+        let values = params![&new.id, new.kind.agent(), &new.project_id, models.as_ref(), called_at, new.created_at];
         let existed = tx.run(&INSERT, values).await? == 0;
         if existed {
-            let row = tx.row(&OPEN_OF, params![new.agent_id.as_ref(), &new.project_id]).await?;
+            let row = tx.row(&OPEN_OF, params![new.kind.agent(), &new.project_id]).await?;
             let row = row.ok_or_else(|| StoreError::Unavailable("the open chat has just ended".to_owned()))?;
-            return Ok(OpenedChat { chat: session_rows::chat(&row)?, existed });
+            return Ok(OpenedChat { chat: session_rows::chat(&mut row.columns())?, existed });
         }
         let chat = read(tx, &new.id).await?;
         announce(tx, &chat, ChangeKind::ChatState, new.created_at).await?;
@@ -133,6 +134,15 @@ impl Transition for ReadChat {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Chat, StoreError> {
         read(tx, &self.0).await
+    }
+}
+
+impl Transition for ReadChatFor {
+    const READS: bool = true;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Chat, StoreError> {
+        let viewer = params![&self.id, &self.viewer.principal, i64::from(self.viewer.is_admin)];
+        one(tx.row(&VISIBLE, viewer).await?, &self.id)
     }
 }
 
@@ -151,7 +161,7 @@ impl Transition for ListChats {
                 ],
             )
             .await?;
-        let chats = rows.iter().map(session_rows::chat).collect::<Result<Vec<_>, _>>()?;
+        let chats = rows.iter().map(|row| session_rows::chat(&mut row.columns())).collect::<Result<Vec<_>, _>>()?;
         Ok(page(chats, &self.page, |chat| chat.seq))
     }
 }

@@ -118,7 +118,7 @@ impl Transition for InsertMessage {
 
 /// A session that works on a task gets it with its next call.
 async fn notify_busy_agent(tx: &mut Tx<'_>, chat: &Chat, new: &NewMessage) -> Result<(), StoreError> {
-    let Some(agent) = &chat.agent_id else { return Ok(()) };
+    let Some(agent) = chat.kind.agent() else { return Ok(()) };
     for row in tx.rows(&BUSY, params![agent, &chat.project_id, new.created_at]).await? {
         let session = session_rows::session(&mut row.columns())?;
         let (kind, action) = Cause::PersonWrote.meaning();

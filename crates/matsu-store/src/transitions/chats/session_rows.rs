@@ -1,6 +1,6 @@
 //! Sessions, chats, messages and notifications as rows: their columns in order, and how they are read.
 
-use matsu_core::chat::{Chat, ChatState, Message, Sender};
+use matsu_core::chat::{Chat, ChatKind, ChatState, Message, Sender};
 use matsu_core::id::{AgentId, ChatId, JobId, MessageId, NotificationId, ProjectId, RunId, SessionId, TaskId};
 use matsu_core::notification::{Cause, Notification, NotificationAction, NotificationKind};
 use matsu_core::ports::store::StoreError;
@@ -19,8 +19,9 @@ macro_rules! session_columns {
 
 macro_rules! chat_columns {
     () => {
-        "seq, id, agent_id, project_id, models_json, state, last_seq, acked_seq, handed_seq, last_person_seq, \
-         last_reply_seq, connecting_since, last_message_at, created_at, ended_at"
+        "chats.seq, chats.id, chats.agent_id, chats.project_id, chats.models_json, chats.state, chats.last_seq, \
+         chats.acked_seq, chats.handed_seq, chats.last_person_seq, chats.last_reply_seq, chats.connecting_since, \
+         chats.last_message_at, chats.created_at, chats.ended_at"
     };
 }
 
@@ -69,15 +70,19 @@ pub fn session(c: &mut Columns<'_>) -> Result<Session, StoreError> {
     })
 }
 
-/// Reads a row of `chat_columns!()`.
-pub fn chat(row: &Row) -> Result<Chat, StoreError> {
-    let mut c = row.columns();
+/// Reads a row that begins with `chat_columns!()`.
+pub fn chat(c: &mut Columns<'_>) -> Result<Chat, StoreError> {
+    let (seq, id, agent) = (c.int()?, ChatId::from_text(c.text()?), c.opt_text()?.map(AgentId::from_text));
+    let (project_id, models) = (ProjectId::from_text(c.text()?), c.opt_text()?);
+    let kind = match agent {
+        Some(agent) => ChatKind::Agent(agent),
+        None => ChatKind::Models(models.and_then(|models| serde_json::from_str(&models).ok()).unwrap_or_default()),
+    };
     Ok(Chat {
-        seq: c.int()?,
-        id: ChatId::from_text(c.text()?),
-        agent_id: c.opt_text()?.map(AgentId::from_text),
-        project_id: ProjectId::from_text(c.text()?),
-        models_json: c.opt_text()?,
+        seq,
+        id,
+        kind,
+        project_id,
         state: c.word(ChatState::parse)?,
         last_seq: c.int()?,
         acked_seq: c.int()?,

@@ -64,7 +64,7 @@ async fn called(tx: &mut Tx<'_>, chat: &ChatId) -> Result<Called, StoreError> {
 /// `false`: the agent connects by itself, if at all.
 pub async fn call_if_needed(tx: &mut Tx<'_>, id: &ChatId, now: Timestamp) -> Result<bool, StoreError> {
     let chat = read(tx, id).await?;
-    let Some(agent) = &chat.agent_id else { return Ok(false) };
+    let Some(agent) = chat.kind.agent() else { return Ok(false) };
     let Some(definition) = read_agent(tx, agent).await?.definition else { return Ok(false) };
     let is_paused = read_project(tx, &chat.project_id).await?.status == ProjectStatus::Paused;
     let is_there = tx.row(&SOMEBODY_THERE, params![id, now]).await?.is_some();
@@ -155,7 +155,7 @@ impl Transition for BeginTurn {
             ChatState::Open if !is_there => pending(tx, &chat, chat.acked_seq, self.rows_max).await?,
             _ => Vec::new(),
         };
-        let (Some(last), Some(agent)) = (messages.last(), &chat.agent_id) else {
+        let (Some(last), Some(agent)) = (messages.last(), chat.kind.agent()) else {
             tx.run(&LET_GO, params![&chat.id]).await?;
             return Ok(None);
         };
@@ -177,7 +177,7 @@ async fn turn(tx: &mut Tx<'_>, chat: Chat, agent: &AgentId, messages: Vec<Messag
 impl Transition for TurnUnderWay {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Turn>, StoreError> {
         let Some(chat) = chat_of(tx, &self.lease).await? else { return Ok(None) };
-        let Some(agent) = chat.agent_id.clone() else { return Ok(None) };
+        let Some(agent) = chat.kind.agent().cloned() else { return Ok(None) };
         // Messages since then are for the next turn.
         let mut messages = pending(tx, &chat, chat.acked_seq, self.rows_max).await?;
         messages.retain(|message| message.seq <= chat.handed_seq);
@@ -236,7 +236,7 @@ trait Ending {
 
 impl Ending for EndTurn {
     async fn answer(&self, tx: &mut Tx<'_>, chat: &Chat, said: &[String], to: &MessageId) -> Result<(), StoreError> {
-        let sender_id = chat.agent_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        let sender_id = chat.kind.agent().map(ToString::to_string).unwrap_or_default();
         for content in said {
             // Read anew each time: every message takes the number after the last one's.
             let chat = read(tx, &chat.id).await?;
@@ -261,7 +261,7 @@ impl Ending for EndTurn {
     /// Tried again by a new job later, or given up until a person writes again.
     async fn failed(&self, tx: &mut Tx<'_>, chat: &Chat, retry_at: Option<Timestamp>) -> Result<(), StoreError> {
         let failures = called(tx, &chat.id).await?.failures.saturating_add(1);
-        let agent = match &chat.agent_id {
+        let agent = match chat.kind.agent() {
             Some(agent) => Some(read_agent(tx, agent).await?),
             None => None,
         };

@@ -1,24 +1,28 @@
 //! Transcripts of chats with models. Numbers are given under the chat's lock, as messages have them.
 
 use matsu_core::change::ChangeKind;
-use matsu_core::chat::{ChatState, NewChat};
+use matsu_core::chat::{ChatKind, ChatState, NewChat};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::history::Entry;
 use matsu_core::id::{ChatId, ProjectId, RunId};
 use matsu_core::ports::store::{
-    AppendTranscript, Change, Describe, DescribeTranscript, ListTranscripts, OpenChat, OpenTranscript, ReadDrafts,
-    ReadEntries, ReadTranscript, SaveDraft, StoreError,
+    AppendTranscript, Change, ChatContent, Describe, DescribeTranscript, ListTranscripts, OpenChat, OpenTranscript,
+    ReadChatContent, ReadEntries, ReadTranscript, SaveDraft, StoreError,
 };
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Draft, StoredEntry, Transcript};
 
 use crate::sql::{Row, Sql, Transition, Tx, params};
 use crate::transitions::chats::chat::{announce, closed, lock};
+use crate::transitions::chats::session_rows::{self, chat_columns};
 
 macro_rules! columns {
     () => {
-        "t.chat_id, t.owner, t.name, t.system_prompt, c.models_json, t.place, c.last_seq, c.state, c.created_at, \
-         t.updated_at, t.run_id FROM transcripts t JOIN chats c ON c.id = t.chat_id"
+        concat!(
+            chat_columns!(),
+            ", t.owner, t.name, t.system_prompt, t.place, t.updated_at, t.run_id FROM transcripts t \
+             JOIN chats ON chats.id = t.chat_id"
+        )
     };
 }
 
@@ -57,15 +61,11 @@ fn json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
 fn transcript(row: &Row) -> Result<Transcript, StoreError> {
     let mut c = row.columns();
     Ok(Transcript {
-        chat_id: ChatId::from_text(c.text()?),
+        chat: session_rows::chat(&mut c)?,
         owner: Principal::from_text(c.text()?),
         name: c.opt_text()?,
         system_prompt: c.opt_text()?,
-        models: c.opt_text()?.and_then(|models| serde_json::from_str(&models).ok()).unwrap_or_default(),
         place: ChatPlace::parse(&c.text()?).ok_or_else(|| broken("place"))?,
-        last_seq: c.int()?,
-        ended: c.text()? == ChatState::Ended.as_str(),
-        created_at: c.time()?,
         updated_at: c.time()?,
         run_id: c.opt_text()?.map(RunId::from_text),
     })
@@ -81,9 +81,8 @@ impl Transition for OpenTranscript {
         let new = &self.0;
         let chat = NewChat {
             id: new.chat_id.clone(),
-            agent_id: None,
+            kind: ChatKind::Models(new.models.clone()),
             project_id: ProjectId::from_text("default"),
-            models_json: Some(json(&new.models)?),
             created_at: new.created_at,
         };
         OpenChat(chat).run(tx).await?;
@@ -109,18 +108,41 @@ impl Transition for ListTranscripts {
     }
 }
 
+async fn entries(tx: &mut Tx<'_>, id: &ChatId, after: i64, rows_max: u32) -> Result<Vec<StoredEntry>, StoreError> {
+    let entry = |row: &Row| {
+        let mut c = row.columns();
+        let seq = c.int()?;
+        let entry = serde_json::from_str(&c.text()?).map_err(|_| broken("entry"))?;
+        Ok(StoredEntry { seq, entry })
+    };
+    tx.rows(&ENTRIES, params![id, after, rows_max]).await?.iter().map(entry).collect()
+}
+
+async fn drafts(tx: &mut Tx<'_>, id: &ChatId) -> Result<Vec<Draft>, StoreError> {
+    let draft = |row: &Row| {
+        let mut c = row.columns();
+        let model = c.text()?;
+        let entries: Vec<Entry> = serde_json::from_str(&c.text()?).map_err(|_| broken("draft"))?;
+        Ok(Draft { model, entries })
+    };
+    tx.rows(&DRAFTS, params![id]).await?.iter().map(draft).collect()
+}
+
 impl Transition for ReadEntries {
     const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<StoredEntry>, StoreError> {
-        let rows = tx.rows(&ENTRIES, params![&self.id, self.after_seq, self.rows_max]).await?;
-        let entry = |row: &Row| {
-            let mut c = row.columns();
-            let seq = c.int()?;
-            let entry = serde_json::from_str(&c.text()?).map_err(|_| broken("entry"))?;
-            Ok(StoredEntry { seq, entry })
-        };
-        rows.iter().map(entry).collect()
+        entries(tx, &self.id, self.after_seq, self.rows_max).await
+    }
+}
+
+impl Transition for ReadChatContent {
+    const READS: bool = true;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<ChatContent, StoreError> {
+        let transcript = read(tx, &self.id).await?;
+        let entries = entries(tx, &self.id, self.after_seq, u32::MAX).await?;
+        Ok(ChatContent { transcript, entries, drafts: drafts(tx, &self.id).await? })
     }
 }
 
@@ -153,20 +175,6 @@ impl Transition for SaveDraft {
         tx.run(&SAVE, params![&self.id, &self.draft.model, &entries, self.now]).await?;
         let chat = crate::transitions::chats::chat::read(tx, &self.id).await?;
         announce(tx, &chat, ChangeKind::Message, self.now).await
-    }
-}
-
-impl Transition for ReadDrafts {
-    const READS: bool = true;
-
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Draft>, StoreError> {
-        let draft = |row: &Row| {
-            let mut c = row.columns();
-            let model = c.text()?;
-            let entries: Vec<Entry> = serde_json::from_str(&c.text()?).map_err(|_| broken("draft"))?;
-            Ok(Draft { model, entries })
-        };
-        tx.rows(&DRAFTS, params![&self.0]).await?.iter().map(draft).collect()
     }
 }
 

@@ -12,13 +12,13 @@ use crate::home::{Home, run};
 use crate::stores;
 
 /// A server of this test's own, which it may kill.
-struct Server {
+pub struct Server {
     scratch: tempfile::TempDir,
-    url: String,
+    pub url: String,
 }
 
 impl Server {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let started = run(Self::script(&scratch, "start")).good();
         let url = started.out.trim().to_owned();
@@ -34,7 +34,7 @@ impl Server {
         command
     }
 
-    fn restart(&self) {
+    pub fn restart(&self) {
         run(Self::script(&self.scratch, "restart")).good();
     }
 }

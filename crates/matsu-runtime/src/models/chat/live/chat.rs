@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use matsu_core::clock::{Clock, Timestamp};
+use matsu_core::clock::Clock;
 use matsu_core::limits::{RUN_REQUESTS_MAX, RUN_SECONDS_MAX};
 use matsu_core::transcript::ChatPlace;
 use tokio::sync::watch;
@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::LiveSettings;
 use super::approvals::{Approvals, Careful};
 use crate::models::agentic_loop::{AgenticLoopResult, Approver, Event, KeptOutputs, LoopOptions};
-use crate::models::chat::open_answer::OpenAnswer;
+use crate::models::chat::open_answer::OpenAnswers;
+use crate::models::chat::open_chats::Posted;
 use crate::models::chat::standing::WithStanding;
 
 /// How a model's answer to the last line ended.
@@ -29,8 +30,8 @@ pub struct LiveChat {
     /// How often it became free again.
     pub rounds: u64,
     pub cancel: CancellationToken,
-    /// The answers under way, one for each model that was asked.
-    pub open_answers: Vec<OpenAnswer>,
+    /// The answers under way.
+    pub open_answers: OpenAnswers,
     /// The line they answer.
     pub posted_seq: i64,
     /// Messages that are not from a model: errors and notices, until the next line.
@@ -50,7 +51,7 @@ impl LiveChat {
             is_taken: false,
             rounds: 0,
             cancel: CancellationToken::new(),
-            open_answers: Vec::new(),
+            open_answers: OpenAnswers::default(),
             posted_seq: 0,
             notices: Vec::new(),
             spoken: Vec::new(),
@@ -66,11 +67,11 @@ impl LiveChat {
     }
 
     /// A line was stored, and is answered now.
-    pub fn begin(&mut self, posted_seq: i64, open_answers: Vec<OpenAnswer>) {
+    pub fn begin(&mut self, posted: &Posted) {
         self.notices.clear();
         self.spoken.clear();
-        self.open_answers = open_answers;
-        self.posted_seq = posted_seq;
+        self.open_answers = posted.open_answers.clone();
+        self.posted_seq = posted.line.seq;
         self.changed();
     }
 
@@ -95,11 +96,8 @@ impl LiveChat {
         }
     }
 
-    /// Takes in an event of a model.
-    pub fn note(&mut self, speaker: Option<usize>, model: &str, event: &Event, now: Timestamp) {
-        if let Some(open_answer) = speaker.and_then(|at| self.open_answers.get_mut(at)) {
-            open_answer.take(event, now);
-        }
+    /// Takes in what is not part of the answer itself, and has readers look again.
+    pub fn note(&mut self, model: &str, event: &Event) {
         match event {
             Event::Notice(words) => self.notices.push(format!("{model}: {words}")),
             Event::Done(result) => {

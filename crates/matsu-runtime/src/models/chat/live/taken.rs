@@ -6,6 +6,7 @@ use matsu_core::ports::store::StoreError;
 use tokio_util::sync::CancellationToken;
 
 use super::LiveChats;
+use crate::models::chat::open_answer::OpenAnswers;
 
 pub struct Taken {
     chats: LiveChats,
@@ -43,7 +44,7 @@ impl Drop for Taken {
         self.chats.with(&self.id, |chat| {
             chat.is_taken = false;
             chat.rounds += 1;
-            chat.open_answers.clear();
+            chat.open_answers = OpenAnswers::default();
             chat.changed();
         });
     }

@@ -1,21 +1,20 @@
-//! A chat as a reader sees it: what is stored, and after it the answers under way.
+//! A chat with models as a reader sees it: what is stored, and after it the answers under way.
 
 use matsu_core::id::ChatId;
-use matsu_core::ports::store::{ReadDrafts, ReadEntries};
+use matsu_core::ports::store::ChatContent;
 use matsu_core::principal::Principal;
-use matsu_core::transcript::{Draft, StoredEntry, Transcript};
+use matsu_core::transcript::{Draft, StoredEntry};
 
 use super::LiveChats;
 use super::chat::{LiveChat, Spoken};
+use crate::chats::ChatView;
+use crate::chats::shown::ShownState;
 use crate::models::chat::open_chats::ChatError;
-use crate::models::chat::shown::{ShownMessage, ShownState, shown};
 
-pub struct View {
-    pub transcript: Transcript,
-    /// What is after the number that was asked for.
-    pub messages: Vec<ShownMessage>,
-    /// Up to here nothing changes any more.
-    pub settled_seq: i64,
+/// The chat, and what only the process knows that asks the models.
+pub struct LiveView {
+    /// Its messages are those after the number that was asked for.
+    pub view: ChatView,
     pub notices: Vec<String>,
     /// The models that have answered the last line, and how that ended; as far as this process did it.
     pub spoken: Vec<Spoken>,
@@ -27,21 +26,14 @@ impl LiveChats {
     ///
     /// # Errors
     /// There is none, it belongs to another principal, or the store.
-    pub async fn view(&self, owner: &Principal, id: &ChatId, after: i64) -> Result<View, ChatError> {
+    pub async fn view(&self, owner: &Principal, id: &ChatId, after: i64) -> Result<LiveView, ChatError> {
         loop {
-            let transcript = self.open_chats().look_into(owner, id).await?.transcript;
             let (rounds, posted_seq) = self.with(id, |chat| (chat.rounds, chat.posted_seq));
             // From the line that is being answered, to see whose answer is stored already.
-            let stored = self
-                .open_chats()
-                .store
-                .run(ReadEntries { id: id.clone(), after_seq: after.min(posted_seq), rows_max: u32::MAX })
-                .await?;
-            // What a crash cut off is shown as far as it came; it becomes part of the chat with the next line.
-            let drafts = self.open_chats().store.run(ReadDrafts(id.clone())).await?;
+            let content = self.open_chats().content(owner, id, after.min(posted_seq)).await?;
             let view = self.with(id, |chat| {
                 // Else an answer may have gone from here after the store was read, and would be in neither.
-                (chat.rounds == rounds).then(|| combine(chat, transcript, stored, drafts, after))
+                (chat.rounds == rounds).then(|| combine(chat, content, after))
             });
             if let Some(view) = view {
                 return Ok(view);
@@ -50,38 +42,27 @@ impl LiveChats {
     }
 }
 
-fn combine(chat: &LiveChat, transcript: Transcript, stored: Vec<StoredEntry>, drafts: Vec<Draft>, after: i64) -> View {
-    let settled_seq = stored.last().map_or(after, |last| last.seq);
-    let spoke = |model: &str| {
-        let of_model = |entry: &StoredEntry| entry.entry.model.as_deref() == Some(model);
+fn combine(chat: &LiveChat, content: ChatContent, after: i64) -> LiveView {
+    let ChatContent { transcript, entries: stored, drafts: left } = content;
+    let is_stored = |draft: &Draft| {
+        let of_model = |entry: &StoredEntry| entry.entry.model.as_deref() == Some(draft.model.as_str());
         stored.iter().any(|entry| entry.seq > chat.posted_seq && of_model(entry))
     };
-    let under_way: Vec<_> = if chat.is_taken {
-        let open = chat.open_answers.iter().filter(|open_answer| !spoke(open_answer.model()));
-        open.flat_map(|open_answer| open_answer.entries().iter().cloned()).collect()
+    let (drafts, state) = if chat.is_taken {
+        let mut drafts = chat.open_answers.drafts();
+        drafts.retain(|draft| !is_stored(draft));
+        (drafts, ShownState::Running)
     } else {
-        drafts.into_iter().flat_map(|draft| draft.entries).collect()
+        // What a crash cut off is shown as far as it came; it becomes part of the chat with the next line.
+        (left, ShownState::Failed)
     };
-    let under_way = under_way.into_iter().zip(settled_seq + 1..).map(|(entry, seq)| StoredEntry { seq, entry });
-    let under_way: Vec<StoredEntry> = under_way.collect();
-    // What is left of an answer that is not under way any more was cut off, as by the end of the server.
-    let state = if chat.is_taken { ShownState::Running } else { ShownState::Failed };
-    let mut later = shown(&under_way, state);
-    for message in &mut later {
+    let mut view = ChatView::of_entries(transcript.chat, &stored, after, drafts, state);
+    let settled_seq = view.settled_seq;
+    for message in view.messages.iter_mut().filter(|message| message.seq > settled_seq) {
         let model = message.model.clone();
         for tool in &mut message.tools {
             tool.asked = tool.result.is_none() && chat.approvals.waits(model.as_deref(), &tool.id);
         }
     }
-    let stored: Vec<StoredEntry> = stored.into_iter().filter(|entry| entry.seq > after).collect();
-    let mut messages = shown(&stored, ShownState::Complete);
-    messages.extend(later);
-    View {
-        transcript,
-        messages,
-        settled_seq,
-        notices: chat.notices.clone(),
-        spoken: chat.spoken.clone(),
-        answering: chat.is_taken,
-    }
+    LiveView { view, notices: chat.notices.clone(), spoken: chat.spoken.clone(), answering: chat.is_taken }
 }

@@ -1,7 +1,9 @@
-//! A transcript as people read it: who said what, with the tools they used folded into it.
+//! Messages as people read them, in a chat of either kind: who said what, with the tools they used folded into it.
 
+use matsu_core::chat::{Message, Sender};
 use matsu_core::clock::Timestamp;
 use matsu_core::history::{Entry, Image, Item, Role};
+use matsu_core::id::MessageId;
 use matsu_core::transcript::StoredEntry;
 use serde_json::Value;
 
@@ -9,13 +11,36 @@ use serde_json::Value;
 pub struct ShownMessage {
     pub id: String,
     pub seq: i64,
-    pub role: Role,
+    pub sender: Sender,
+    /// A principal or an agent; in a chat with models a model, or the role of what no model said.
+    pub sender_id: String,
+    /// The model that said it.
     pub model: Option<String>,
     pub content: String,
+    pub reply_to: Option<MessageId>,
     pub images: Vec<ShownImage>,
     pub tools: Vec<ShownTool>,
-    pub state: ShownState,
+    /// Absent in a chat with an agent, whose messages come whole.
+    pub state: Option<ShownState>,
     pub at: Timestamp,
+}
+
+impl From<&Message> for ShownMessage {
+    fn from(message: &Message) -> Self {
+        Self {
+            id: message.id.to_string(),
+            seq: message.seq,
+            sender: message.sender,
+            sender_id: message.sender_id.clone(),
+            model: None,
+            content: message.content.clone(),
+            reply_to: message.reply_to.clone(),
+            images: Vec::new(),
+            tools: Vec::new(),
+            state: None,
+            at: message.created_at,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +80,13 @@ pub enum ShownState {
     Failed,
 }
 
+/// A line that was just stored.
+impl From<&StoredEntry> for ShownMessage {
+    fn from(line: &StoredEntry) -> Self {
+        message(line.seq, &line.entry, ShownState::Complete)
+    }
+}
+
 /// Tool entries become part of the message whose calls they answer.
 #[must_use]
 pub fn shown(entries: &[StoredEntry], state: ShownState) -> Vec<ShownMessage> {
@@ -84,16 +116,18 @@ fn message(seq: i64, entry: &Entry, state: ShownState) -> ShownMessage {
     ShownMessage {
         id: entry.id.as_str().to_owned(),
         seq,
-        role: entry.role,
+        sender: if entry.role == Role::User { Sender::Person } else { Sender::Agent },
+        sender_id: entry.model.clone().unwrap_or_else(|| entry.role.to_string()),
         model: entry.model.clone(),
         content: entry.spoken(),
+        reply_to: None,
         images: entry.images().map(ShownImage::from).collect(),
         tools: tools.collect(),
-        state: match entry.cut_by.as_deref() {
+        state: Some(match entry.cut_by.as_deref() {
             Some("cancelled") => ShownState::Stopped,
             Some(_) => ShownState::Failed,
             None => state,
-        },
+        }),
         at: entry.at,
     }
 }
