@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::api::until;
-use crate::home::{Home, Ran, run};
+use crate::home::{Daemon, Home, Ran, run};
 
 /// What such a program answers in research, and in a chat.
 const CLAIMS: &str =
@@ -32,7 +32,7 @@ fn research_home(script: &str, more: &str) -> (Home, String) {
     let home = home_with("");
     let folder = home.path("documents");
     std::fs::create_dir(&folder).unwrap();
-    let research = format!("[research]\nmodel = \"agent:counted\"\nfolders = \"{}\"\n{more}", folder.display());
+    let research = format!("[research]\nmodel = \"agent:counted\"\n{more}");
     std::fs::write(home.path("config.toml"), format!("{research}[chat]\nagents = \"counted\"\n")).unwrap();
     std::fs::write(home.path("agents/counted.toml"), claude_like(script)).unwrap();
     let text = "# Notes\n\nLong polling reduces token use compared with plain polling.\n";
@@ -46,13 +46,10 @@ fn with_config<'a>(args: &[&'a str], config: &'a str) -> Vec<&'a str> {
 }
 
 /// A task with one search, under way.
-fn begin(home: &Home, config: &str) -> String {
-    let call =
-        |tool: &str, arguments: &Value| home.run_json(&with_config(&["call", tool, &arguments.to_string()], config));
-    let task =
-        call("create_task", &json!({ "query": "long polling token use" }))["task_id"].as_str().unwrap().to_owned();
-    let options = json!({ "engines": ["local"] });
-    call("queue_searches", &json!({ "task_id": task, "queries": ["long polling"], "options": options }));
+fn begin(daemon: &Daemon, folder: &str) -> String {
+    let wish = json!({ "kind": "research", "query": "long polling token use", "folders": [folder] });
+    let task = daemon.api.post("/api/v1/tasks", &wish)["task_id"].as_str().unwrap().to_owned();
+    daemon.api.post(&format!("/api/v1/tasks/{task}/searches"), &json!({ "queries": ["long polling"] }));
     task
 }
 
@@ -146,7 +143,7 @@ fn counted_tokens(home: &Home, config: &str) -> i64 {
 
 /// The status of a task, once it says that it waits for a quota.
 fn waits_for_quota(home: &Home, task: &str, config: &str) -> Value {
-    let wish = json!({ "task_id": task }).to_string();
+    let wish = json!({ "task_id": task, "wait": 0 }).to_string();
     until("the wait is named", Duration::from_secs(60), || {
         let status = home.run_json(&with_config(&["call", "get_status", &wish], config));
         status["warnings"].to_string().contains("the model is out of quota until").then_some(status)
@@ -155,15 +152,15 @@ fn waits_for_quota(home: &Home, task: &str, config: &str) -> Value {
 
 #[test]
 fn a_quota_that_comes_back_is_waited_for() {
-    let (home, _) = research_home("", "");
+    let (home, folder) = research_home("", "");
     let mark = home.path("paid").display().to_string();
     let limited = result("usage limit reached, try again in 3 seconds", true);
     let good = result(&CLAIMS.replace('"', "\\\""), false);
     let script = format!("if [ -e {mark} ]; then {good}; else {limited}; fi");
     std::fs::write(home.path("agents/counted.toml"), claude_like(&script)).unwrap();
     let config = home.path("config.toml").display().to_string();
-    let _daemon = home.serve_with(&["--config", &config]);
-    let task = begin(&home, &config);
+    let daemon = home.serve_with(&["--config", &config]);
+    let task = begin(&daemon, &folder);
     waits_for_quota(&home, &task, &config);
     std::fs::write(&mark, "").unwrap();
     let wish = json!({ "task_id": task }).to_string();
@@ -175,10 +172,10 @@ fn a_quota_that_comes_back_is_waited_for() {
 
 #[test]
 fn a_quota_that_is_gone_for_hours_is_named_and_nothing_fails() {
-    let (home, _) = research_home(&result("usage limit reached, try again in 5 hours", true), "");
+    let (home, folder) = research_home(&result("usage limit reached, try again in 5 hours", true), "");
     let config = home.path("config.toml").display().to_string();
-    let _daemon = home.serve_with(&["--config", &config]);
-    let task = begin(&home, &config);
+    let daemon = home.serve_with(&["--config", &config]);
+    let task = begin(&daemon, &folder);
     let status = waits_for_quota(&home, &task, &config);
     assert_eq!(
         (status["status"].as_str(), status["searches"][0]["status"].as_str()),

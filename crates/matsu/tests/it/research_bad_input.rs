@@ -181,8 +181,8 @@ fn two_engines_down_are_named_beside_the_slow_one_that_answers() {
     });
     let search = &status["searches"][0];
     assert!(search["engines"].to_string().contains("searxng"), "{status}");
-    for engine in ["openalex", "local"] {
-        assert!(search["engines_failed"].to_string().contains(engine), "{status}");
-        assert!(status["warnings"].to_string().contains(&format!("engine {engine}:")), "{status}");
-    }
+    let failed = search["engines_failed"].to_string();
+    // A folder that is gone has nothing in it; that is an answer, not a failure of the engine.
+    assert!(failed.contains("openalex: status 500") && failed.contains("local: no results"), "{status}");
+    assert!(status["warnings"].to_string().contains("engine openalex:"), "{status}");
 }

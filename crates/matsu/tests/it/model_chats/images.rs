@@ -38,9 +38,10 @@ for line in sys.stdin:
 
 /// A model that takes a picture, and then says that it has.
 fn photographer() -> ModelServer {
-    let author = |asked: &Asked| match asked.results.last() {
-        None => Reply::tool("photograph", json!({})),
-        Some(_) => Reply::text("I have it."),
+    // In some formats the picture stands in a message of its own, after the results.
+    let author = |asked: &Asked| {
+        let has_taken = asked.messages.iter().any(|message| message.contains("Taken."));
+        if has_taken { Reply::text("I have it.") } else { Reply::tool("photograph", json!({})) }
     };
     ModelServer::with(Box::new(author)).unwrap()
 }
