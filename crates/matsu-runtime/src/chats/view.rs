@@ -62,8 +62,7 @@ impl ChatView {
 }
 
 impl Chats<'_> {
-    /// A chat with an agent, with one message more than the range has room for, so that it is known whether there are
-    /// more.
+    /// A chat with an agent. One message more than the range allows is read, which shows whether there are more.
     ///
     /// # Errors
     /// As the store's.

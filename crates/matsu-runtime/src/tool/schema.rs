@@ -33,6 +33,7 @@ fn drop_bounds(schema: &mut Value) {
         Value::Object(fields) => {
             fields.remove("minLength");
             fields.remove("maxLength");
+            fields.remove("maxItems");
             for name in ["minItems", "minimum"] {
                 if fields.get(name).and_then(Value::as_f64).is_some_and(|least| (0.0..=1.0).contains(&least)) {
                     fields.remove(name);
@@ -105,11 +106,9 @@ pub fn listed_output(reply: &Value) -> Value {
         let required = [always.clone(), more].concat();
         shapes.push(json!({ "required": required }));
     }
-    for name in ["error_code", "error"] {
-        add_field(&mut fields, name, json!({ "type": "string" }));
-    }
-    shapes.push(json!({ "required": ["error_code", "error", "error_id", "details"] }));
-    shapes.push(json!({ "required": ["interrupted", "notification"] }));
+    // What both are is the same for every tool, and is not repeated in each.
+    shapes.push(json!({ "required": ["error_code"] }));
+    shapes.push(json!({ "required": ["interrupted"] }));
     json!({ "type": "object", "properties": fields, "required": ["ok"], "anyOf": shapes })
 }
 

@@ -27,7 +27,7 @@ pub struct Input {
     query: String,
     /// Optional settings.
     config: Option<Config>,
-    /// A repeated call with the same key returns the first task.
+    /// The same key again returns the first task.
     #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }

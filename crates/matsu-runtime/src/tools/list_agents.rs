@@ -77,8 +77,7 @@ impl Tool for ListAgents {
     const NAME: &'static str = "list_agents";
     const TITLE: &'static str = "List agents";
     const DESCRIPTION: &'static str = "Agent: lists the AI command-line programs that use_agent can start: installed \
-        or not, version, modes (the first is the default and the safest), features, how many run now. Versions are \
-        found by starting the programs.";
+        or not, version, modes (the first is the default and the safest), features, how many run now.";
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations::READS;

@@ -53,7 +53,7 @@ pub struct Input {
     run_at: Option<String>,
     /// Order in the queue (default medium).
     priority: Option<PriorityWord>,
-    /// A repeated call with the same key returns the first task.
+    /// The same key again returns the first task.
     #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }
