@@ -28,6 +28,7 @@ const FAILED_ONCE: [u64; 0] = [];
 /// `MATSU_SIMULATION_SEEDS` is the number of seeds, `MATSU_SIMULATION_FIRST` the first one: with 1 and the seed that
 /// failed, it runs again alone.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the number of seeds is the caller's choice")]
 fn everything_is_settled_whatever_happens() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
     let first: u64 = number("MATSU_SIMULATION_FIRST").unwrap_or(0);

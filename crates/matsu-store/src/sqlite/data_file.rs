@@ -10,9 +10,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Opened files by device and inode. None is ever closed: when a process closes any descriptor of a file, it loses all
+/// Opened files. None is ever closed: when a process closes any descriptor of a file, it loses all
 /// its locks on it, SQLite's own among them. A process opens few stores, and only those that grow get here.
-static OPENED: Mutex<Vec<((u64, u64), Arc<File>)>> = Mutex::new(Vec::new());
+static OPENED: Mutex<Vec<(FileKey, Arc<File>)>> = Mutex::new(Vec::new());
+
+/// Device and inode.
+type FileKey = (u64, u64);
 
 /// Waits until all that was written to the file is on the disk.
 pub fn sync(path: &Path) -> io::Result<()> {
