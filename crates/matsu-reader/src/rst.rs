@@ -61,7 +61,7 @@ pub fn plain(source: &str) -> String {
     for line in source.lines() {
         let trimmed = line.trim();
         let indent = line.len() - line.trim_start().len();
-        if !open.is_empty() && trimmed.is_empty() {
+        if !open.is_empty() && (trimmed.is_empty() || trimmed.starts_with("..")) {
             out.push_str(&inline(&std::mem::take(&mut open)));
             out.push('\n');
         }
