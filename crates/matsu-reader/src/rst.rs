@@ -39,6 +39,9 @@ const CODE: [&str; 14] = [
 /// So many different marks tell it from a plain text that has one of them by chance.
 const MARKS_MIN: usize = 2;
 
+/// How far before the end of a text a mark may have begun that goes on.
+const OPEN_BYTES_MAX: usize = 300;
+
 /// Whether a text has the marks of reStructuredText.
 pub fn is_rst(source: &str) -> bool {
     let has_role = source.split(":`").skip(1).any(|after| after.contains('`'));
@@ -53,9 +56,15 @@ pub fn plain(source: &str) -> String {
     let mut after_directive = false;
     // How far the line is indented that code follows.
     let mut code_below = None;
+    // The beginning of a mark that goes on in the next line.
+    let mut open = String::new();
     for line in source.lines() {
         let trimmed = line.trim();
         let indent = line.len() - line.trim_start().len();
+        if !open.is_empty() && (trimmed.is_empty() || trimmed.starts_with("..")) {
+            out.push_str(&inline(&std::mem::take(&mut open)));
+            out.push('\n');
+        }
         let is_option = after_directive && trimmed.starts_with(':') && trimmed[1..].contains(':');
         if !trimmed.is_empty() && code_below.is_some_and(|outer| indent <= outer) {
             code_below = None;
@@ -74,11 +83,26 @@ pub fn plain(source: &str) -> String {
             after_directive &= trimmed.is_empty();
             let head = trimmed.strip_suffix("::");
             code_below = code_below.or(head.map(|_| indent));
-            out.push_str(&inline(head.map_or(trimmed, |head| &trimmed[..head.len() + 1])));
+            let text = head.map_or(trimmed, |head| &trimmed[..head.len() + 1]);
+            if !open.is_empty() {
+                open.push(' ');
+            }
+            open.push_str(text);
+            if head.is_none() && ends_in_mark(&open) {
+                continue;
+            }
+            out.push_str(&inline(&std::mem::take(&mut open)));
         }
         out.push('\n');
     }
+    out.push_str(&inline(&open));
     out
+}
+
+/// Whether a mark begins in a text and does not end there. One that stays open for long is none.
+fn ends_in_mark(text: &str) -> bool {
+    let last = text.len().saturating_sub(OPEN_BYTES_MAX);
+    text.matches('`').count() % 2 == 1 && text.rfind('`').is_some_and(|at| at >= last)
 }
 
 /// What a directive says in its own line; nothing, if it is a comment, a target or code.
@@ -100,15 +124,36 @@ fn inline(line: &str) -> String {
             before.strip_suffix(':').and_then(|before| before.rfind(':').map(|colon| (colon, &before[colon + 1..])));
         match role.filter(|(_, name)| ticks == "`" && is_name(name)) {
             Some((colon, _)) => {
-                out.push_str(&before[..colon]);
+                out.push_str(&without_stars(&before[..colon]));
                 out.push_str(last_part(words(inside)));
             }
             None => {
-                out.push_str(before);
+                out.push_str(&without_stars(before));
                 out.push_str(if ticks == "`" { words(inside) } else { inside });
             }
         }
         rest = quoted[2 * ticks.len() + length..].trim_start_matches('_');
+    }
+    out.push_str(&without_stars(rest));
+    out
+}
+
+/// Text without the marks of `**bold words**`. Stars that embrace no words stay.
+fn without_stars(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("**") {
+        out.push_str(before);
+        match after.split_once("**") {
+            Some((bold, then)) if !bold.is_empty() && bold.trim() == bold => {
+                out.push_str(bold);
+                rest = then;
+            }
+            _ => {
+                out.push_str("**");
+                rest = after;
+            }
+        }
     }
     out.push_str(rest);
     out
@@ -144,6 +189,10 @@ mod tests {
             ("The `guide <https://x/y>`_ and `more`__ help.", "The guide and more help."),
             ("A foot is 12` and :no role", "A foot is 12` and :no role"),
             (".. note:: Read ``this``.", "Read this."),
+            ("Read `the long\nguide <https://x/\ny>`_ first.\nThen go.", "Read the long guide first.\nThen go."),
+            ("A lone ` stays.\n\nNext.", "A lone ` stays.\n\nNext."),
+            ("* **W010**: set ``a``, **not** ``**b``.", "* W010: set a, not **b."),
+            ("2 ** 3 ** 4", "2 ** 3 ** 4"),
             (".. _label:", ""),
             (".. code-block:: python\n   :linenos:\n\n   x = 1\n\nText.", "\n\n\n       x = 1\n\nText."),
             ("Like this::\n\n  a: `b`\n\n  c\nText `x`.", "Like this:\n\n      a: `b`\n\n      c\nText x."),

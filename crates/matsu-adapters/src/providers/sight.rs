@@ -58,7 +58,7 @@ mod tests {
         {
             assert!(!at(wire, model, own), "{wire} {model}");
         }
-        let told = ProviderConfig { images: Some(true), ..ProviderConfig::new("m", "ollama", "new") };
-        assert!(told.takes_images());
+        let set = ProviderConfig { images: Some(true), ..ProviderConfig::new("m", "ollama", "new") };
+        assert!(set.takes_images());
     }
 }

@@ -45,7 +45,7 @@ impl Image {
         decoded_bytes(&self.data)
     }
 
-    /// Its type and size, as a reader is told of it.
+    /// Its type and size, as a reader sees it.
     #[must_use]
     pub fn title(&self) -> String {
         format!("{}, {}", self.media_type, kilobytes(self.bytes()))

@@ -124,8 +124,9 @@ mod tests {
         let Item::ToolResult { content, images, .. } = &seen.history[3].content[0] else { panic!("a result") };
         assert!(content.starts_with("Here.\n[An image (image/png, 3 kB)") && images.is_empty(), "{content}");
         assert_eq!(seen_by(history(), &["image/jpeg"]).newly_hidden, 1);
-        let all = seen_by(history(), PNG);
-        assert_eq!((all.newly_hidden, all.history), (0, history()));
+        let given = history();
+        let all = seen_by(given.clone(), PNG);
+        assert_eq!((all.newly_hidden, all.history), (0, given));
     }
 
     #[test]

@@ -95,11 +95,11 @@ pub fn system_prompt(history: &[Entry]) -> Option<String> {
     Some(first.spoken()).filter(|text| !text.trim().is_empty())
 }
 
-type PromptAnswers<'a> = HashMap<&'a str, Answer<'a>>;
+type PromptAnswers<'a> = HashMap<&'a str, PromptAnswer<'a>>;
 
 /// What a tool answered.
 #[derive(Clone, Copy)]
-struct Answer<'a> {
+struct PromptAnswer<'a> {
     result: &'a str,
     is_error: bool,
     images: &'a [Image],
@@ -119,7 +119,7 @@ fn prompt_answers(history: &[Entry]) -> PromptAnswers<'_> {
                     if let Item::ToolResult { id, content, is_error, images, .. } = item
                         && open.contains(&id.as_str())
                     {
-                        answers.insert(id.as_str(), Answer { result: content, is_error: *is_error, images });
+                        answers.insert(id.as_str(), PromptAnswer { result: content, is_error: *is_error, images });
                     }
                 }
             }
@@ -146,8 +146,8 @@ fn part<'a>(item: &'a Item, answers: &PromptAnswers<'a>) -> AssistantPart<'a> {
 
 fn with_result<'a>(call: &'a Item, answers: &PromptAnswers<'a>) -> Option<CallWithResult<'a>> {
     let Item::ToolCall { id, name, arguments, signature } = call else { return None };
-    let none = Answer { result: NO_RESULT_YET, is_error: true, images: &[] };
-    let Answer { result, is_error, images } = answers.get(id.as_str()).copied().unwrap_or(none);
+    let none = PromptAnswer { result: NO_RESULT_YET, is_error: true, images: &[] };
+    let PromptAnswer { result, is_error, images } = answers.get(id.as_str()).copied().unwrap_or(none);
     Some(CallWithResult { id, name, arguments, signature: signature.as_deref(), result, is_error, images })
 }
 

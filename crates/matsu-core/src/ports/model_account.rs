@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::usage::Usage;
 
-/// Filled by whoever asks models, and emptied by the job that they work for.
+/// Filled by the code that asks models, and emptied by the job that they work for.
 #[derive(Debug, Default)]
 pub struct ModelAccount(Mutex<Vec<ModelCall>>);
 

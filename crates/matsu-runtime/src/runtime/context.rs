@@ -95,7 +95,7 @@ impl JobContext {
         write_due_progress(&self.runtime).await;
     }
 
-    /// The last note of a job that leaves its work for a while. It is written at once: nobody would write it later.
+    /// The last note of a job that leaves its work for a while. It is written at once: nothing would write it later.
     pub async fn last_progress(&self, message: &str) {
         let message = clip(message, PROGRESS_BYTES_MAX / 4);
         if let Err(error) = self.update(JobUpdate::Progress(json!({ "message": message }).to_string())).await {

@@ -86,7 +86,7 @@ struct Drive {
     unanswered: Vec<Call>,
     /// Entries at the start of the history that were left out of the last request.
     left_out: usize,
-    /// Images that the model was given words for, as far as people were told.
+    /// Images that the model was given words for, as far as people know.
     hidden: usize,
 }
 
@@ -225,7 +225,7 @@ impl Drive {
         } else {
             "it does not take their type, or they are too many or too large together".to_owned()
         };
-        self.sink.send(Event::Notice(format!("{name} does not see {counted}: {why}; it is told so in words")));
+        self.sink.send(Event::Notice(format!("{name} does not see {counted}: {why}; it gets words in their place")));
     }
 
     /// A model that no longer sees the beginning of a chat answers without it; people must know that.

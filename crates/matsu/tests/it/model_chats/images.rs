@@ -82,7 +82,7 @@ fn a_model_that_takes_images_gets_those_of_the_line_and_of_the_tool() {
         let sent = last_body(&server).to_string();
         assert_eq!(sent.matches(PNG).count(), 2, "{wire}: {sent}");
         assert!(sent.contains("not shown: its bytes are no PNG"), "{wire}: {sent}");
-        // The page is told of both, and can read both.
+        // The page shows both, and can read both.
         let messages = messages(&daemon, &chat);
         let (line, call) = (&messages[0], &messages[1]["tools"][0]);
         assert_eq!(line["images"], json!([{ "media_type": "image/png", "bytes": 70 }]), "{wire}");
@@ -96,7 +96,7 @@ fn a_model_that_takes_images_gets_those_of_the_line_and_of_the_tool() {
 }
 
 #[test]
-fn a_model_that_takes_none_is_told_so_and_so_are_people() {
+fn a_model_that_takes_none_gets_words_in_their_place() {
     let server = photographer();
     let home = home("openai_chat", &server, "");
     let daemon = serve(&home);
