@@ -7,6 +7,7 @@
 pub mod approval;
 mod ask;
 mod blocking;
+mod bounds;
 mod drive;
 pub mod event;
 mod ids;

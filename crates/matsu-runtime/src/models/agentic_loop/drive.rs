@@ -3,7 +3,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -13,10 +12,10 @@ use matsu_core::ports::provider::{ModelRequest, ModelTurn, Provider, ToolSpec, T
 use matsu_core::ports::tool_source::{Offered, ToolAnswer};
 
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use super::ask::{Arrived, ask};
-use super::event::{AgenticLoopResult, Event, LoopError, StopReason};
+use super::bounds::{Bounds, Leave};
+use super::event::{AgenticLoopResult, Event, StopReason};
 use super::ids;
 use super::options::LoopOptions;
 use super::repeats::Repeats;
@@ -24,46 +23,10 @@ use super::round::{Call, Round, Settled, send_result};
 use super::stopwatch::Stopwatch;
 use super::stream::Sink;
 
-/// Why the loop leaves before the model is done.
-struct Leave {
-    reason: StopReason,
-    error: LoopError,
-}
-
-impl Leave {
-    fn new(reason: StopReason, code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { reason, error: LoopError { code, message: message.into() } }
-    }
-}
-
 /// A call whose answer comes later.
 struct Late {
     call: Call,
     answer: ToolAnswer,
-}
-
-/// What ends everything that the loop waits for.
-struct Bounds {
-    stopwatch: Stopwatch,
-    time_max: Duration,
-    cancel: CancellationToken,
-}
-
-impl Bounds {
-    /// Runs something until it is done, the time is over, or it is cancelled.
-    async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Leave> {
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => {
-                Err(Leave::new(StopReason::Cancelled, ErrorCode::TaskStopped, "stopped"))
-            }
-            done = work => Ok(done),
-            () = self.stopwatch.expired() => {
-                let words = format!("no answer within {} s (chat.seconds_max)", self.time_max.as_secs());
-                Err(Leave::new(StopReason::Timeout, ErrorCode::JobTimeout, words))
-            }
-        }
-    }
 }
 
 struct Drive {
