@@ -15,8 +15,10 @@ const ANSWER_SHARE: f64 = 0.25;
 const ANSWER_RELEVANCE_MIN: f64 = 0.02;
 /// Sentences in all sections together. The others are in the materials.
 const FINDINGS_MAX: usize = 30;
-/// A sentence of a section is at least this relevant, or a tenth of a percent of the best one's relevance.
-const RELEVANCE_SHARE_MIN: f64 = 0.001;
+/// A sentence of a section is at least this share as relevant as the best one.
+const SECTION_SHARE: f64 = 0.02;
+/// Below this a sentence of the examples in `docs/examples` had nothing to do with its question.
+const SECTION_RELEVANCE_MIN: f64 = 0.003;
 /// Findings that are compared with each other.
 const COMPARED_MAX: usize = 200;
 /// Places that one sentence cites for the same statement.
@@ -132,7 +134,9 @@ fn extract(report: &mut Report, findings: &[Finding], citations: &mut Citations)
     let is_answer = |finding: &&Finding| finding.relevance >= (best * ANSWER_SHARE).max(ANSWER_RELEVANCE_MIN);
     let answers = findings.iter().take_while(is_answer).count().min(ANSWER_MAX);
     report.answer = findings[..answers].iter().map(|finding| word_for_word(finding, citations)).collect();
-    let is_relevant = |finding: &&Finding| finding.relevance >= best * RELEVANCE_SHARE_MIN;
+    // Where nothing is relevant, the closest sentences are shown all the same.
+    let least = (best * SECTION_SHARE).max(SECTION_RELEVANCE_MIN).min(best);
+    let is_relevant = |finding: &&Finding| finding.relevance >= least;
     let others: Vec<&Finding> = findings[answers..].iter().filter(is_relevant).take(FINDINGS_MAX).collect();
     let sections = topics::grouped(&others).into_iter().map(|topic| Section {
         sentences: topic.findings.iter().map(|finding| word_for_word(finding, citations)).collect(),
@@ -280,6 +284,18 @@ mod tests {
         assert!(report.not_found[0].starts_with("No sentence that was read clearly answers"), "{report:?}");
         let nothing = build(material(Vec::new()));
         assert!(nothing.not_found[0].starts_with("No sentence about the question"), "{nothing:?}");
+    }
+
+    #[test]
+    fn what_has_little_to_do_with_the_question_stays_out_of_the_sections() {
+        let findings = [0.9, 0.02, 0.01].iter().enumerate();
+        let texts = [EVICTED, "Pods can be moved.", "Bananas are yellow."];
+        let findings = findings.map(|(at, relevance)| finding(&format!("c{at}"), texts[at], *relevance, "a.org"));
+        let report = build(material(findings.collect()));
+        let shown: Vec<&str> =
+            report.sections.iter().flat_map(|section| &section.sentences).map(|one| one.text.as_str()).collect();
+        assert_eq!(shown, ["Pods can be moved."]);
+        assert_eq!((report.claims_used, report.claims_total), (2, 3));
     }
 
     #[test]
