@@ -3,6 +3,7 @@
 //! A transition is an `async fn` over [`Tx`]. On PostgreSQL it really waits; on SQLite every statement is done
 //! when it returns, so the whole future is ready at its first poll and can run on a plain thread.
 
+pub mod any;
 pub mod postgres;
 pub mod row;
 pub mod sqlite;
@@ -16,6 +17,7 @@ use matsu_core::ports::store::{Request, StoreError};
 use self::postgres as postgres_statement;
 use self::sqlite::{self as sqlite_statement, Prepared};
 
+pub use any::{AnyOutput, AnyTransition};
 pub use row::{Columns, Row};
 pub use value::Value;
 pub(crate) use value::params;

@@ -15,7 +15,7 @@ use matsu_core::wake::Hub;
 
 use crate::memory::Memory;
 use crate::postgres::{self, Postgres};
-use crate::sql::{Driver, QUICK_MAX, Transition, Tx};
+use crate::sql::{AnyOutput, AnyTransition, Driver, QUICK_MAX, Transition, Tx};
 use crate::sqlite::{self, Sqlite};
 use crate::transitions::chats::guard::Guarded;
 use crate::transitions::tasks::changes::Prune;
@@ -44,6 +44,16 @@ impl SqlStore {
     }
 
     async fn write<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        let output = self.write_any(AnyTransition::new(transition)).await?;
+        AnyTransition::output::<T>(output)
+    }
+
+    async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        let output = self.read_any(AnyTransition::new(transition)).await?;
+        AnyTransition::output::<T>(output)
+    }
+
+    async fn write_any(&self, transition: AnyTransition) -> Result<AnyOutput, StoreError> {
         match &self.guard {
             None => self.commit(transition).await,
             Some(session) => self.commit(Guarded { session: session.clone(), inner: transition }).await,
@@ -58,7 +68,7 @@ impl SqlStore {
         }
     }
 
-    async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+    async fn read_any(&self, transition: AnyTransition) -> Result<AnyOutput, StoreError> {
         match &*self.backend {
             Backend::Memory(memory) => memory.run(&transition),
             Backend::Sqlite(sqlite) => sqlite.read(transition).await,

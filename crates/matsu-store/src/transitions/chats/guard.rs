@@ -10,7 +10,7 @@ use matsu_core::ports::store::{Request, StoreError};
 use matsu_core::session::SessionState;
 
 use super::session_rows::unread;
-use crate::sql::{Sql, Transition, Tx, params};
+use crate::sql::{AnyOutput, AnyTransition, Sql, Transition, Tx, params};
 
 const SESSION: Sql =
     Sql::each("SELECT state FROM sessions WHERE id = $1", "SELECT state FROM sessions WHERE id = $1 FOR SHARE");
@@ -20,16 +20,16 @@ const INTERRUPT: Sql = Sql::both(concat!(
     " LIMIT 1"
 ));
 
-pub struct Guarded<T> {
+pub struct Guarded {
     pub session: SessionId,
-    pub inner: T,
+    pub inner: AnyTransition,
 }
 
-impl<T: Transition> Request for Guarded<T> {
-    type Output = T::Output;
+impl Request for Guarded {
+    type Output = AnyOutput;
 }
 
-impl<T: Transition> Transition for Guarded<T> {
+impl Transition for Guarded {
     fn is_quick(&self) -> bool {
         self.inner.is_quick()
     }
@@ -38,7 +38,7 @@ impl<T: Transition> Transition for Guarded<T> {
         self.inner.is_bulk()
     }
 
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<T::Output, StoreError> {
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<AnyOutput, StoreError> {
         let output = self.inner.run(tx).await?;
         let state = tx.row(&SESSION, params![&self.session]).await?;
         let state = state.map(|row| row.columns().word(SessionState::parse)).transpose()?;
