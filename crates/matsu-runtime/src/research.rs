@@ -5,6 +5,7 @@
 
 mod asking;
 mod delivered;
+mod fetching;
 mod halt;
 pub mod materials;
 mod model_calls;

@@ -2,8 +2,6 @@
 //! passages, then its claims; a crash between them costs no second fetch. Addresses on their way are part of the
 //! checkpoint, so that none is lost.
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use tokio::sync::OwnedMutexGuard;
 
 use matsu_core::budget::BudgetUnit;
@@ -24,6 +22,7 @@ use matsu_core::research::quote::find_quote;
 
 use crate::runtime::context::JobContext;
 
+use super::fetching::Fetching;
 use super::halt::Halt;
 use super::model_calls;
 use super::pages::{Reader, Reading};
@@ -44,11 +43,11 @@ impl<'a> Search<'a> {
     /// what comes is recorded one after the other.
     pub(super) async fn read_all(&mut self) -> Result<(), Halt> {
         self.load_sketches().await?;
-        let mut fetching = FuturesUnordered::new();
+        let mut fetching = Fetching::default();
         let mut end = None;
         loop {
             if self.state.unread.is_some() {
-                self.make_claims().await?;
+                fetching.go_on_beside(self.make_claims()).await?;
                 if self.state.novelty.look() {
                     self.is_exhausted = true;
                     end = end.or(Some(Ok(())));
@@ -62,7 +61,7 @@ impl<'a> Search<'a> {
             }
             if let Some((candidate, fetched)) = fetching.next().await {
                 self.state.fetching.retain(|under_way| under_way.hit.url != candidate.hit.url);
-                if let Err(halt) = self.take_in(candidate, fetched).await {
+                if let Err(halt) = fetching.go_on_beside(self.take_in(candidate, fetched)).await {
                     // Pages that are on their way are paid for already; they are taken in before the end.
                     end = end.or(Some(Err(halt)));
                 }
