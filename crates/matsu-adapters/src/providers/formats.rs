@@ -94,6 +94,21 @@ pub(super) fn data_url(image: &Image) -> String {
     format!("data:{};base64,{}", image.media_type, image.data)
 }
 
+/// What a person said and the images with it, in the order of the transcript, each as the format writes it.
+fn user_parts(said: &[UserPart<'_>], text: impl Fn(&str) -> Value, image: impl Fn(&Image) -> Value) -> Vec<Value> {
+    let mut parts = Vec::new();
+    for said in said {
+        match said {
+            UserPart::Image(shown) => parts.push(image(shown)),
+            other => parts.extend(user_text(other).map(|words| text(&words))),
+        }
+        if let UserPart::Late(call) = said {
+            parts.extend(call.images.iter().map(&image));
+        }
+    }
+    parts
+}
+
 /// The words of a user's step; images apart.
 pub(super) fn user_text(said: &UserPart<'_>) -> Option<String> {
     match said {

@@ -5,7 +5,7 @@ use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::{
-    attributed, instructions, is_own, legal_name, object_arguments, push_merged, put, shown_by, spoken, user_text,
+    attributed, instructions, is_own, legal_name, object_arguments, push_merged, put, shown_by, spoken, user_parts,
 };
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::anthropic::AnthropicDecoder;
@@ -91,17 +91,7 @@ fn text(text: &str) -> Value {
 }
 
 fn user(said: &[UserPart<'_>]) -> Vec<Value> {
-    let mut blocks = Vec::new();
-    for said in said {
-        match said {
-            UserPart::Image(shown) => blocks.push(image(shown)),
-            other => blocks.extend(user_text(other).map(|words| text(&words))),
-        }
-        if let UserPart::Late(call) = said {
-            blocks.extend(call.images.iter().map(image));
-        }
-    }
-    blocks
+    user_parts(said, text, image)
 }
 
 fn image(image: &Image) -> Value {

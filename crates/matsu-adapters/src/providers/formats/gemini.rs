@@ -5,7 +5,7 @@ use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::{
-    attributed, instructions, is_own, legal_name, object_arguments, push_merged, put, shown_by, spoken, user_text,
+    attributed, instructions, is_own, legal_name, object_arguments, push_merged, put, shown_by, spoken, user_parts,
 };
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::gemini::GeminiDecoder;
@@ -93,17 +93,7 @@ impl Wire for Gemini {
 }
 
 fn user(said: &[UserPart<'_>]) -> Vec<Value> {
-    let mut parts = Vec::new();
-    for said in said {
-        match said {
-            UserPart::Image(shown) => parts.push(image(shown)),
-            other => parts.extend(user_text(other).map(|text| json!({ "text": text }))),
-        }
-        if let UserPart::Late(call) = said {
-            parts.extend(call.images.iter().map(image));
-        }
-    }
-    parts
+    user_parts(said, |words| json!({ "text": words }), image)
 }
 
 fn image(image: &Image) -> Value {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     attributed, data_url, is_own, legal_name, object_arguments, plain_result, put, shown_by, spoken, system_message,
-    user_text,
+    user_parts, user_text,
 };
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::openai_chat::OpenAiChatDecoder;
@@ -87,17 +87,7 @@ fn user(said: &[UserPart<'_>]) -> Option<Value> {
         let text = said.iter().filter_map(user_text).collect::<Vec<_>>().join("\n\n");
         return (!text.is_empty()).then(|| json!({ "role": "user", "content": text }));
     }
-    let mut parts = Vec::new();
-    for said in said {
-        match said {
-            UserPart::Image(shown) => parts.push(image(shown)),
-            other => parts.extend(user_text(other).map(|words| text(&words))),
-        }
-        if let UserPart::Late(call) = said {
-            parts.extend(call.images.iter().map(image));
-        }
-    }
-    Some(json!({ "role": "user", "content": parts }))
+    Some(json!({ "role": "user", "content": user_parts(said, text, image) }))
 }
 
 fn text(text: &str) -> Value {

@@ -5,7 +5,7 @@ use matsu_core::ports::provider::{ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::{
-    attributed, data_url, instructions, is_own, legal_name, object_arguments, plain_result, put, spoken, user_text,
+    attributed, data_url, instructions, is_own, legal_name, object_arguments, plain_result, put, spoken, user_parts,
 };
 use crate::providers::config::ProviderConfig;
 use crate::providers::decoders::openai_responses::OpenAiResponsesDecoder;
@@ -84,16 +84,7 @@ impl Wire for OpenAiResponses {
 }
 
 fn user(said: &[UserPart<'_>]) -> Option<Value> {
-    let mut parts = Vec::new();
-    for said in said {
-        match said {
-            UserPart::Image(shown) => parts.push(image(shown)),
-            other => parts.extend(user_text(other).map(|words| text(&words))),
-        }
-        if let UserPart::Late(call) = said {
-            parts.extend(call.images.iter().map(image));
-        }
-    }
+    let parts = user_parts(said, text, image);
     (!parts.is_empty()).then(|| json!({ "type": "message", "role": "user", "content": parts }))
 }
 
