@@ -29,7 +29,7 @@ const bytes = Buffer.byteLength(line);
 console.log(`${preset}: ${tools.length} tools, ${tokens} tokens (limit ${limit}), ${read.length} bytes; whole list ${bytes} bytes (limit ${bytesMax})`);
 if (tokens > Number(limit) || bytes > Number(bytesMax)) process.exit(1);
 JS
-for preset in core:3000:25600 all:6000:51200; do
+for preset in core:3000:25000 all:6000:50000; do
   IFS=: read -r name tokens bytes <<<"$preset"
   # The input ends only after the answers have come.
   { printf '%s\n%s\n%s\n' "$hello" "$ready" "$list"; sleep 2; } |

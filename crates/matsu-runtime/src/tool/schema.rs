@@ -97,7 +97,8 @@ pub fn listed_output(reply: &Value) -> Value {
     let variants = own["anyOf"].as_array().cloned().unwrap_or_default();
     for shape in std::iter::once(own).chain(&variants) {
         for (name, schema) in shape["properties"].as_object().into_iter().flatten() {
-            add_field(&mut fields, name, bare(schema, 1));
+            let depth = if is_object(schema) && !requires(shape, name) { OUTPUT_DEPTH_MAX } else { 1 };
+            add_field(&mut fields, name, bare(schema, depth));
         }
     }
     let always = own["required"].as_array().cloned().unwrap_or_default();
@@ -125,8 +126,18 @@ fn add_field(fields: &mut Map<String, Value>, name: &str, schema: Value) {
     }
 }
 
+fn is_object(schema: &Value) -> bool {
+    schema["type"] == "object"
+}
+
+/// Whether what fits the schema always has this field.
+fn requires(schema: &Value, name: &str) -> bool {
+    schema["required"].as_array().is_some_and(|always| always.iter().any(|known| known == name))
+}
+
 /// A schema with types only, and without what is required below the first level. Of an object inside a reply only the
-/// fields are listed that it always has: those that may be missing are most of the list, and no client can rely on them.
+/// fields are listed that it always has, and none if the object itself may be missing: those that may be missing are
+/// most of the list, and no client can rely on them.
 fn bare(schema: &Value, depth: usize) -> Value {
     let Value::Object(given) = schema else { return schema.clone() };
     let mut kept = Map::new();
@@ -139,9 +150,7 @@ fn bare(schema: &Value, depth: usize) -> Value {
             }
             "items" | "additionalProperties" => drop(kept.insert(keyword.clone(), bare(value, depth))),
             "properties" if depth < OUTPUT_DEPTH_MAX => {
-                let always = given.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-                let fields = value.as_object().into_iter().flatten();
-                let fields = fields.filter(|(name, _)| always.iter().any(|known| known.as_str() == Some(name)));
+                let fields = value.as_object().into_iter().flatten().filter(|(name, _)| requires(schema, name));
                 let fields = fields.map(|(name, schema)| (name.clone(), bare(schema, depth + 1))).collect();
                 kept.insert(keyword.clone(), Value::Object(fields));
             }
