@@ -14,7 +14,7 @@ mod decode;
 mod depth;
 pub mod features;
 pub mod html;
-mod inline;
+mod markdown;
 mod marks;
 mod model;
 mod numbers;

@@ -3,14 +3,14 @@
 
 use matsu_core::research::document::Document;
 
-use crate::{paragraphs, rst};
+use crate::{markdown, paragraphs, rst};
 
 /// A Markdown document.
 #[must_use]
 pub fn markdown(source: &str) -> Document {
     let (matter, body) = front_matter(source);
     let mut document = Document { declared_url: matter.url, year: matter.year, ..Document::default() };
-    paragraphs::markdown(body, &mut document);
+    markdown::markdown(body, &mut document);
     document.title = matter.title.or_else(|| document.headings.first().map(|h| h.text.clone())).unwrap_or_default();
     document.authors = matter.author.into_iter().collect();
     document
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(document.year, Some(2024));
         assert_eq!(
             document.text,
-            "Waiting\nSome bold words and code_name, snake_case.\n- one\n- two alt\nSecond\n    let x = 1; # no heading\n| a | b |"
+            "Waiting\nSome bold words and code_name, snake_case.\n- one\n- two alt\nSecond\n    let x = 1; # no heading\n| a | b"
         );
         for heading in &document.headings {
             assert!(document.text[heading.at..].starts_with(&heading.text));

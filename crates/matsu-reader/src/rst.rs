@@ -58,24 +58,41 @@ pub fn plain(source: &str) -> String {
     let mut code_below = None;
     // The beginning of a mark that goes on in the next line.
     let mut open = String::new();
+    // What the last directive describes, such as the name of a setting.
+    let mut object = "";
+    // The fields at the beginning are about the document.
+    let mut is_first = true;
     for line in source.lines() {
         let trimmed = line.trim();
+        let field = field(trimmed);
+        if is_first && field.is_some() {
+            continue;
+        }
+        is_first &= trimmed.is_empty();
         let indent = line.len() - line.trim_start().len();
         if !open.is_empty() && (trimmed.is_empty() || trimmed.starts_with("..")) {
             out.push_str(&inline(&std::mem::take(&mut open)));
             out.push('\n');
         }
-        let is_option = after_directive && trimmed.starts_with(':') && trimmed[1..].contains(':');
+        let is_option = after_directive && field.is_some();
         if !trimmed.is_empty() && code_below.is_some_and(|outer| indent <= outer) {
             code_below = None;
         }
         if let Some(explicit) = trimmed.strip_prefix("..").filter(|rest| rest.is_empty() || rest.starts_with(' ')) {
             after_directive = true;
-            let name = explicit.split_once("::").map_or("", |(name, _)| name.trim());
+            let (name, argument) = explicit.split_once("::").map_or(("", ""), |(name, rest)| (name.trim(), rest.trim()));
             code_below = code_below.or(CODE.contains(&name).then_some(indent));
+            object = argument;
             out.push_str(&inline(spoken(explicit.trim())));
         } else if is_option {
-            // Settings of a directive are no text.
+            // Settings of a directive are no text, but for what a setting of a program is without being set.
+            if let Some(("default", value)) = field.filter(|_| !object.is_empty()) {
+                out.push_str(&format!("\n- {object}: the default is {}.\n", inline(value.trim_end_matches('.'))));
+            }
+        } else if trimmed.starts_with(">>> ") {
+            code_below = code_below.or(indent.checked_sub(1));
+            out.push_str(CODE_MARK);
+            out.push_str(line.trim_end());
         } else if code_below.is_some() && !trimmed.is_empty() {
             out.push_str(CODE_MARK);
             out.push_str(line.trim_end());
@@ -86,8 +103,14 @@ pub fn plain(source: &str) -> String {
             let text = head.map_or(trimmed, |head| &trimmed[..head.len() + 1]);
             if !open.is_empty() {
                 open.push(' ');
+            } else if let Some((name, text)) = field {
+                // Each field of a list is a line of its own.
+                out.push_str(&format!("- {}: ", inline(name)));
+                open.push_str(text);
             }
-            open.push_str(text);
+            if field.is_none() || open.is_empty() {
+                open.push_str(text);
+            }
             if head.is_none() && ends_in_mark(&open) {
                 continue;
             }
@@ -105,6 +128,13 @@ fn ends_in_mark(text: &str) -> bool {
     text.matches('`').count() % 2 == 1 && text.rfind('`').is_some_and(|at| at >= last)
 }
 
+/// Name and text of a field, as in `:default: 3`. A role at the beginning of a line is none.
+fn field(line: &str) -> Option<(&str, &str)> {
+    let (name, text) = line.strip_prefix(':')?.split_once(':')?;
+    let is_name = !name.is_empty() && !name.starts_with(' ') && !name.contains('`');
+    (is_name && (text.is_empty() || text.starts_with(' '))).then(|| (name, text.trim()))
+}
+
 /// What a directive says in its own line; nothing, if it is a comment, a target or code.
 fn spoken(explicit: &str) -> &str {
     let Some((name, text)) = explicit.split_once("::") else { return "" };
@@ -120,10 +150,8 @@ fn inline(line: &str) -> String {
         let ticks = if quoted.starts_with("``") { "``" } else { "`" };
         let Some(length) = quoted[ticks.len()..].find(ticks) else { break };
         let inside = &quoted[ticks.len()..ticks.len() + length];
-        let role =
-            before.strip_suffix(':').and_then(|before| before.rfind(':').map(|colon| (colon, &before[colon + 1..])));
-        match role.filter(|(_, name)| ticks == "`" && is_name(name)) {
-            Some((colon, _)) => {
+        match role(before).filter(|_| ticks == "`") {
+            Some(colon) => {
                 out.push_str(&without_stars(&before[..colon]));
                 out.push_str(last_part(words(inside)));
             }
@@ -159,8 +187,16 @@ fn without_stars(text: &str) -> String {
     out
 }
 
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '+'))
+/// Where a role begins that ends a text, as `:ref:` or `:py:func:`.
+fn role(text: &str) -> Option<usize> {
+    let inside = text.strip_suffix(':')?;
+    let start = inside.rfind(|c: char| !is_of_name(c)).map_or(0, |at| at + inside[at..].chars().next().map_or(1, char::len_utf8));
+    let colon = if inside[start..].starts_with(':') { start } else { start + inside[start..].rfind(':')? };
+    (colon + 1 < inside.len()).then_some(colon)
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '+')
 }
 
 /// `words <target>` without its target.
@@ -199,6 +235,12 @@ mod tests {
             (".. function:: f(x)\n\n   It ``waits``.", "\n\nIt waits."),
             ("Title\n=====", "Title\n====="),
             ("時刻は ``now`` です", "時刻は now です"),
+            ("Call :py:func:`pytest.fixture` or :std:term:`entry point`.", "Call pytest.fixture or entry point."),
+            (":tocdepth: 3\n\nTitle\n=====", "\nTitle\n====="),
+            ("Codes:\n\n:Exit code 0: All ``passed``\n:Exit code 1: Some\n  failed.", "Codes:\n\n- Exit code 0: All passed\n- Exit code 1: Some\nfailed."),
+            (".. confval:: cache_dir\n   :type: ``str``\n   :default: ``\".cache\"``\n\n   Where.", "\n\n\n- cache_dir: the default is \".cache\".\n\n\nWhere."),
+            (">>> print(1)\n1\n\nText.", "    >>> print(1)\n1\n\nText."),
+            (":ref:`x` is here.", "x is here."),
         ] {
             assert_eq!(plain(source).trim_end_matches('\n'), text.trim_end_matches('\n'), "{source}");
         }

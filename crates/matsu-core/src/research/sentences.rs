@@ -40,7 +40,7 @@ pub fn sentences(text: &str) -> Vec<Sentence> {
             start = offset + 1;
         } else if ends_here(text, &chars, start, at) {
             // Repeated marks and closing quotes go with the sentence they close.
-            while at + 1 < chars.len() && is_tail(chars[at + 1].1) {
+            while at + 1 < chars.len() && is_tail(chars[at + 1].1) && !opens_next(c, chars[at + 1].1) {
                 at += 1;
             }
             let end = chars.get(at + 1).map_or(text.len(), |(offset, _)| *offset);
@@ -55,6 +55,11 @@ pub fn sentences(text: &str) -> Vec<Sentence> {
 
 fn is_tail(c: char) -> bool {
     CLOSERS.contains(&c) || STOPS.contains(&c) || FULL_STOPS.contains(&c)
+}
+
+/// A mark that closes a German quotation opens a Chinese one.
+fn opens_next(stop: char, mark: char) -> bool {
+    mark == '“' && FULL_STOPS.contains(&stop)
 }
 
 fn push(text: &str, start: usize, end: usize, found: &mut Vec<Sentence>) {
@@ -158,6 +163,8 @@ mod tests {
             ),
             ("기다리는 것은 빠르다. 다음 문장이다!", &["기다리는 것은 빠르다.", "다음 문장이다!"]),
             ("等待很快。下一句？对", &["等待很快。", "下一句？", "对"]),
+            ("灯塔由林德设计。“很高。”他说。", &["灯塔由林德设计。", "“很高。”", "他说。"]),
+            ("Er sagte „Halt.“ Dann ging er.", &["Er sagte „Halt.“", "Dann ging er."]),
             ("a line\nanother line", &["a line", "another line"]),
             ("  \n \n", &[]),
             ("Really?! Yes...", &["Really?!", "Yes..."]),

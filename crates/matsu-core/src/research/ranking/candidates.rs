@@ -18,6 +18,8 @@ const CHARS_MAX: usize = 800;
 /// Shorter ones are labels.
 const CHARS_MIN: usize = 12;
 const CHARS_MIN_WIDE: usize = 6;
+/// Fewer words are a name.
+const WORDS_MIN: usize = 3;
 /// A line without a full stop is a statement only from this length on: shorter ones are headings.
 const OPEN_CHARS_MIN: usize = 80;
 const OPEN_CHARS_MIN_WIDE: usize = 36;
@@ -49,10 +51,11 @@ pub fn candidates(text: &str, heading: &str) -> Vec<Candidate> {
         let is_item = line.starts_with(ITEM_MARK);
         let offset = at + if is_item { ITEM_MARK.len() } else { 0 };
         let body = &text[offset..at + line.len()];
-        let spans: Vec<Sentence> = sentences(body)
+        let mut spans: Vec<Sentence> = sentences(body)
             .into_iter()
             .map(|span| Sentence { start: span.start + offset, end: span.end + offset })
             .collect();
+        join_defaults(text, &mut spans);
         if !is_item {
             let last = spans.last().copied();
             lead_in = last.filter(|span| text[span.start..span.end].ends_with([':', '：']));
@@ -67,10 +70,30 @@ pub fn candidates(text: &str, heading: &str) -> Vec<Candidate> {
     found
 }
 
+/// What something is by default says nothing without the sentence before it: `Codes to retry. Default: [429].`
+fn join_defaults(text: &str, spans: &mut Vec<Sentence>) {
+    let is_default = |span: &Sentence| {
+        let sentence = &text[span.start..span.end];
+        ["Default:", "Defaults to", "Default is", "Defaults:"].iter().any(|word| sentence.starts_with(word))
+    };
+    let mut joined: Vec<Sentence> = Vec::with_capacity(spans.len());
+    for span in spans.drain(..) {
+        match joined.last_mut().filter(|_| is_default(&span)) {
+            Some(before) => before.end = span.end,
+            None => joined.push(span),
+        }
+    }
+    *spans = joined;
+}
+
 fn is_statement(text: &str, is_item: bool) -> bool {
     let count = text.chars().count();
     let is_wide_text = text.chars().filter(|c| is_wide(*c)).count() * 3 > count;
     let (least, open) = if is_wide_text { (CHARS_MIN_WIDE, OPEN_CHARS_MIN_WIDE) } else { (CHARS_MIN, OPEN_CHARS_MIN) };
+    // A bare name in a list states nothing.
+    if !is_wide_text && text.split_whitespace().nth(WORDS_MIN - 1).is_none() {
+        return false;
+    }
     let open = if is_item { least } else { open };
     if !(least..=CHARS_MAX).contains(&count) || (!ends_as_sentence(text) && count < open) {
         return false;
@@ -118,6 +141,12 @@ mod tests {
         let text = "The heading of this section here.\nUsing addContentTypeParser with fastify.register\nHome | Docs | About | Contact\nPods are deleted after five minutes. Why is that so?\n    let x = \"a line of code that is long enough.\";\n| Name | The value of it. |\nSee [the docs](../docs.md) for more of this.\nIt is.\nThis does not do so.\nhttps://example.org/a/very/long/address/of/a/page.html see.\n{{< glossary_tooltip text=\"pods\" >}} are here.";
         assert_eq!(texts(text), ["Pods are deleted after five minutes."]);
         assert_eq!(texts("ゾウガメの寿命は百年を超える。それは何か？"), ["ゾウガメの寿命は百年を超える。"]);
+    }
+
+    #[test]
+    fn a_default_goes_with_what_it_is_the_default_of_and_a_name_is_no_claim() {
+        let text = "- statusCodes number[] (optional) - Codes to retry. Default: [429, 500]\n- strict_config_settings";
+        assert_eq!(texts(text), ["statusCodes number[] (optional) - Codes to retry. Default: [429, 500]"]);
     }
 
     #[test]
