@@ -21,7 +21,7 @@ pub struct DiffWish {
     /// next_offset of the reply.
     #[schemars(range(min = 0))]
     offset: Option<u64>,
-    /// If there are several runs: the agent of one.
+    /// With several runs: the agent of one.
     agent: Option<String>,
 }
 
