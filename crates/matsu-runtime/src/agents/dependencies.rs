@@ -51,8 +51,8 @@ impl Agents<'_> {
         while let Some(id) = above.take() {
             if before.contains_key(&id) {
                 return Err(TaskError::Invalid(format!(
-                    "depends_on makes a cycle: task {id} starts this task, so this task cannot wait for it. Leave out \
-                     {id} and the tasks that wait for it"
+                    "depends_on makes a cycle: task {id} ends only after this task, so this task cannot wait for it. \
+                     Leave out {id} and the tasks that wait for it"
                 )));
             }
             above = self.runtime.store().run(ReadTasks(vec![id])).await?.pop().and_then(|task| task.parent_id);

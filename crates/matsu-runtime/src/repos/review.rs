@@ -80,9 +80,9 @@ impl Unmerged {
             );
         }
         format!(
-            "Next: write text files with conflict markers, and of other files the version that is left, with matsu \
-             apply {id} --merge; let the agent resolve the conflicts with matsu apply {id} --send-back; or undo your \
-             changes in these files and apply again"
+            "Next: matsu apply {id} --merge writes text files with conflict markers, and other files in the version \
+             that is left; matsu apply {id} --send-back lets the agent resolve the conflicts; or undo your changes in \
+             these files and apply again"
         )
     }
 }
