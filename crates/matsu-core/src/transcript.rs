@@ -75,7 +75,7 @@ pub struct Draft {
 
 /// What a chat cannot be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a name has 1 to 100 characters on one line")]
+#[error("a name must have 1 to 100 characters on one line")]
 pub struct BadName;
 
 /// A name as it is stored. It is a label in the owner's own list and never a path.

@@ -145,7 +145,7 @@ impl Chats<'_> {
         if let (Some(definition), Some(host)) = (&definition, self.runtime.agents()) {
             let known: Vec<String> = host.agents().into_iter().map(|agent| agent.name).collect();
             if !known.contains(definition) {
-                let message = format!("there is no definition {definition}; there are {}", known.join(", "));
+                let message = format!("there is no definition {definition}; the definitions are {}", known.join(", "));
                 return Err(StoreError::Refused { code: ErrorCode::AgentNotFound, message });
             }
         }

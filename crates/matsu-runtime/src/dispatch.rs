@@ -91,7 +91,7 @@ async fn admitted(
         }
     }
     if bytes > ARGUMENT_BYTES_MAX {
-        let message = format!("the arguments have {bytes} bytes; at most {ARGUMENT_BYTES_MAX} are taken");
+        let message = format!("the arguments have {bytes} bytes; at most {ARGUMENT_BYTES_MAX} are allowed");
         return Err(ToolError::new(ErrorCode::LimitExceeded, message));
     }
     if let Some((argument, tool)) = entry.rules.moved

@@ -71,7 +71,7 @@ impl Research<'_> {
     pub async fn choose_model(self, name: &str) -> Result<(), String> {
         let kit = self.runtime.research();
         let Some((kit, choice)) = kit.and_then(|kit| kit.choice.clone().map(|choice| (kit, choice))) else {
-            return Err("research.model names what is used; set it to auto to choose here".to_owned());
+            return Err("the setting research.model already names the model; set it to auto to choose here".to_owned());
         };
         kit.use_model(choice.choose(name).await?);
         Ok(())

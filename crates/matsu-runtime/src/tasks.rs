@@ -286,7 +286,7 @@ impl Tasks<'_> {
     /// good answer into an error. What could not be noted counts as unread and is kept longer.
     pub async fn note_read(self, owner: &Principal, shown: &[&Task]) {
         if let Err(error) = self.mark_read(owner, &Self::unread(owner, shown)).await {
-            tracing::debug!(%error, "reading of results could not be stored");
+            tracing::debug!(%error, "could not store that results were read");
         }
     }
 
@@ -336,7 +336,7 @@ impl Tasks<'_> {
 
 fn check_jobs(jobs: &[NewJob]) -> Result<(), TaskError> {
     if jobs.len() > JOBS_PER_CALL_MAX {
-        let message = format!("one call may queue at most {JOBS_PER_CALL_MAX} jobs, not {}", jobs.len());
+        let message = format!("one call may queue at most {JOBS_PER_CALL_MAX} jobs, got {}", jobs.len());
         return Err(TaskError::LimitExceeded(message));
     }
     match jobs.iter().map(|job| job.input_json.len()).find(|bytes| *bytes > JOB_INPUT_BYTES_MAX) {

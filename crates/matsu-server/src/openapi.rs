@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::resource::{Operation, ResponseShape, SchemaOf, Who};
 
-/// The body of every refusal.
+/// The body of every reply to a refused or failed request.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "written by `Problem`; here for its schema")]
 struct ProblemBody {
@@ -61,7 +61,7 @@ pub fn document(version: &str, operations: &[Operation]) -> Value {
         "components": {
             "schemas": schemas,
             "responses": { "Problem": {
-                "description": "Refused or failed: problem details as of RFC 9457.",
+                "description": "Refused or failed: problem details as in RFC 9457.",
                 "content": { "application/problem+json": { "schema": problem } },
             } },
             "securitySchemes": {

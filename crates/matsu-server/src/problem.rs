@@ -157,7 +157,9 @@ pub async fn dress(response: Response) -> Response {
     let said = String::from_utf8_lossy(&said).trim().to_owned();
     let (code, detail) = match status {
         StatusCode::NOT_FOUND => (ErrorCode::ResourceNotFound, "there is no such route".to_owned()),
-        StatusCode::METHOD_NOT_ALLOWED => (ErrorCode::InvalidParams, "this route does not know that method".to_owned()),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            (ErrorCode::InvalidParams, "this route does not support that method".to_owned())
+        }
         StatusCode::PAYLOAD_TOO_LARGE => {
             (ErrorCode::LimitExceeded, format!("a request may have at most {BODY_BYTES_MAX} bytes"))
         }
@@ -191,7 +193,7 @@ impl From<WaitError> for Problem {
         match error {
             WaitError::Task(error) => error.into(),
             WaitError::CallerGone => {
-                Self::new(ErrorCode::StoreUnavailable, "the server is ending; ask again in a moment")
+                Self::new(ErrorCode::StoreUnavailable, "the server is shutting down; try again in a moment")
             }
         }
     }

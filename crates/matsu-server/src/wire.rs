@@ -15,11 +15,11 @@ use matsu_core::token::Token;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which page of a list is wanted.
+/// The page of a list.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageQuery {
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<i64>,
     limit: Option<u32>,
 }
@@ -30,7 +30,7 @@ impl PageQuery {
     }
 }
 
-/// Whether something that starts by itself is to rest.
+/// Whether a schedule or webhook is paused.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseBody {
@@ -85,7 +85,7 @@ pub struct TaskBody {
     pub unread: bool,
     /// The last decision about the changes of its runs.
     pub review: Option<ReviewState>,
-    /// After sent_back: the task in which the agent works on.
+    /// After sent_back: the task in which the agent continues.
     pub next_task_id: Option<String>,
 }
 
@@ -162,7 +162,7 @@ pub struct JobBody {
     pub error_code: Option<String>,
     pub error_message: Option<String>,
     pub progress: Option<String>,
-    /// The first of it; `output_bytes` says how much there is.
+    /// The beginning of the output; `output_bytes` is the size of all of it.
     pub output: Option<String>,
     pub output_bytes: Option<i64>,
     pub owner_node: Option<String>,
@@ -234,7 +234,7 @@ pub struct TokenBody {
     /// The only tools it is offered.
     pub tools: Option<String>,
     pub created_at: String,
-    /// Absent: it holds until it is revoked.
+    /// Absent: it is valid until it is revoked.
     pub expires_at: Option<String>,
     pub revoked_at: Option<String>,
 }
@@ -255,7 +255,7 @@ impl From<&Token> for TokenBody {
     }
 }
 
-/// A list that is never long enough for pages.
+/// A list without pages.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ListOf{T}")]
 pub struct ListBody<T> {

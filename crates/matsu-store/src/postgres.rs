@@ -54,7 +54,7 @@ impl Postgres {
             match self.try_write(&transition).await {
                 Err(Attempt::Again(error)) if tries < TRIES => {
                     tries += 1;
-                    tracing::debug!(%error, tries, "transaction is tried again");
+                    tracing::debug!(%error, tries, "the transaction is tried again");
                 }
                 Err(Attempt::Again(error)) => return Err(StoreError::Unavailable(error)),
                 Err(Attempt::Final(error)) => return Err(error),
@@ -78,7 +78,7 @@ impl Postgres {
             (Err(error), _) | (_, Err(error)) => {
                 // A connection that cannot even do this is closed, which is a rollback too.
                 let rolled_back = open.roll_back().await;
-                tracing::trace!(ok = rolled_back.is_ok(), "a transaction is given up");
+                tracing::trace!(ok = rolled_back.is_ok(), "the transaction is given up");
                 return Err(Attempt::of_store(error));
             }
         };

@@ -171,7 +171,9 @@ impl Store for SqlStore {
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {
         match &*self.backend {
             Backend::Sqlite(sqlite) => sqlite.backup(to).await,
-            Backend::Memory(_) => Err(no_backup("a memory store has nothing to keep")),
+            Backend::Memory(_) => {
+                Err(no_backup("a memory store cannot be backed up; use a SQLite or PostgreSQL store"))
+            }
             Backend::Postgres(_) => Err(no_backup("use pg_dump to back up a PostgreSQL store")),
         }
     }

@@ -25,7 +25,7 @@ impl Image {
         let bytes = decoded_bytes(&data);
         if bytes > IMAGES_BYTES_MAX {
             return Err(format!(
-                "it has {}, and at most {} are taken; make it smaller",
+                "it has {}, and at most {} are allowed; make it smaller",
                 kilobytes(bytes),
                 kilobytes(IMAGES_BYTES_MAX)
             ));
@@ -35,7 +35,7 @@ impl Image {
         }
         match media_type(&head(&data)) {
             Some(media_type) => Ok(Self { media_type: media_type.to_owned(), data }),
-            None => Err("its bytes are no PNG, JPEG, GIF or WebP; convert it to one of these".to_owned()),
+            None => Err("its bytes are not a PNG, JPEG, GIF or WebP image; convert it to one of these".to_owned()),
         }
     }
 
@@ -118,8 +118,8 @@ mod tests {
     fn what_is_no_image_is_refused_in_words() {
         let large = "A".repeat(IMAGES_BYTES_MAX.div_ceil(3) * 4 + 4);
         let cases = [
-            ("", "no PNG"),
-            ("aGVsbG8=", "no PNG"),
+            ("", "not a PNG"),
+            ("aGVsbG8=", "not a PNG"),
             ("iVBORw0KGg", "not Base64"),
             ("iVBORw0KGgo*", "not Base64"),
             ("====", "not Base64"),

@@ -69,7 +69,7 @@ impl Sight<'_> {
             return Some("this model does not take images of this type");
         }
         if self.images_left == 0 || image.bytes() > self.bytes_left {
-            return Some("newer images fill what one request may hold");
+            return Some("newer images use up the limit of one request");
         }
         self.images_left -= 1;
         self.bytes_left -= image.bytes();

@@ -14,7 +14,7 @@ pub fn validate(history: &[Entry]) -> Result<(), HistoryFault> {
     for (at, entry) in history.iter().enumerate() {
         check_entry(at, entry)?;
         if !seen.entries.insert(entry.id.as_str()) {
-            return Err(HistoryFault::entry(at, format!("the id {} stands twice in this transcript", entry.id)));
+            return Err(HistoryFault::entry(at, format!("the id {} occurs twice in this transcript", entry.id)));
         }
         for (nth, item) in entry.content.iter().enumerate() {
             check_item(entry.role, item).map_err(|reason| HistoryFault::item(at, nth, reason))?;
@@ -36,12 +36,14 @@ impl<'a> Seen<'a> {
     fn pair(&mut self, item: &'a Item) -> Result<(), String> {
         match item {
             Item::ToolCall { id, name, .. } => match self.calls.insert(id, name) {
-                Some(_) => Err(format!("the call id {id} stands twice in this transcript")),
+                Some(_) => Err(format!("the call id {id} occurs twice in this transcript")),
                 None => Ok(()),
             },
             Item::ToolResult { id, name, .. } => match self.calls.get(id.as_str()) {
-                None => Err(format!("a result for {id}, which no earlier call has")),
-                Some(called) if called != name => Err(format!("a result of {name} for {id}, which called {called}")),
+                None => Err(format!("the result for {id} has no earlier call")),
+                Some(called) if called != name => {
+                    Err(format!("the result for {id} is of {name}, the call of {called}"))
+                }
                 Some(_) if !self.answered.insert(id) => Err(format!("a second result for {id}")),
                 Some(_) => Ok(()),
             },
@@ -53,8 +55,8 @@ impl<'a> Seen<'a> {
 fn check_entry(at: usize, entry: &Entry) -> Result<(), HistoryFault> {
     let named = entry.model.as_deref().is_some_and(|model| !model.is_empty());
     let reason = match entry.role {
-        Role::System if at > 0 => "the role system may stand only in the first entry",
-        Role::Assistant if !named => "an assistant's entry must say which model spoke",
+        Role::System if at > 0 => "the role system is allowed only in the first entry",
+        Role::Assistant if !named => "an assistant's entry must name its model",
         Role::System | Role::User | Role::Tool if entry.model.is_some() => "only an assistant's entry names a model",
         Role::Tool if entry.content.is_empty() => "a tool entry must hold at least one result",
         _ if entry.id.as_str().is_empty() => "an entry must have an id",

@@ -69,10 +69,14 @@ pub fn interrupt_line(language: Language) -> &'static str {
 pub fn news(language: Language, tasks: i64) -> String {
     match (language, tasks) {
         (Language::English, 1) => {
-            "1 of your tasks has finished or asks; call get_task_status without arguments to see it.".to_owned()
+            "1 of your tasks has finished or asks a question; call get_task_status without arguments to see it."
+                .to_owned()
         }
         (Language::English, tasks) => {
-            format!("{tasks} of your tasks have finished or ask; call get_task_status without arguments to see them.")
+            format!(
+                "{tasks} of your tasks have finished or ask a question; call get_task_status without arguments to \
+                 see them."
+            )
         }
         (Language::Japanese, tasks) => {
             format!(
@@ -151,9 +155,9 @@ fn what_to_do(language: Language, cause: Cause) -> &'static str {
         (Language::English, TaskCancelled | TaskReassigned) => {
             "Stop the current work and call report_completed with result \"failed\"; its result is no longer wanted."
         }
-        (Language::English, TaskResumed) => "Go on with the task: call get_next_action.",
+        (Language::English, TaskResumed) => "Continue the task: call get_next_action.",
         (Language::English, PersonWrote) => {
-            "Take it into account in your work. If it wants an answer, answer with send_message."
+            "Take it into account in your work. If it needs an answer, answer with send_message."
         }
         (Language::English, Notice) => "Take it into account in your work.",
         (Language::Japanese, TaskBlocked | TaskPaused) => {

@@ -110,7 +110,7 @@ impl Agents<'_> {
         Tasks::of(self.runtime).read_own(owner, task).await?;
         check(answer)?;
         if answer.id == CONSENT_QUESTION {
-            let message = "this question is answered by a person in a terminal: run matsu allow in the repository";
+            let message = "only a person can answer this question, in a terminal: run matsu allow in the repository";
             return Err(TaskError::Invalid(message.to_owned()));
         }
         let jobs = Tasks::of(self.runtime).jobs_of(task).await?;
@@ -119,12 +119,16 @@ impl Agents<'_> {
         let asking: Vec<&Job> = jobs.iter().filter(is_meant).filter(asks).collect();
         if asking.len() > 1 {
             let ids = asking.iter().map(|job| job.id.as_str()).collect::<Vec<_>>().join(", ");
-            let message = format!("{} jobs ask under the id {}: name one as job_id: {ids}", asking.len(), answer.id);
+            let message = format!(
+                "{} jobs have a question with the id {}; give the job_id of one: {ids}",
+                asking.len(),
+                answer.id
+            );
             return Err(TaskError::Invalid(message));
         }
         // The answer to a question that was answered before is for the store to compare.
         let job = asking.first().copied().or_else(|| jobs.iter().rfind(is_meant));
-        let job = job.ok_or_else(|| TaskError::Invalid("no job of this task asks anything".to_owned()))?;
+        let job = job.ok_or_else(|| TaskError::Invalid("no job of this task has an open question".to_owned()))?;
         if question_of(job).is_some() && self.has_ended(&job.id) {
             return Err(TaskError::Invalid(format!(
                 "the run that asked has ended and cannot be answered any more. See how it ended: matsu status {task} \
@@ -157,7 +161,7 @@ impl Agents<'_> {
         check(answer)?;
         let asked = self.runtime.store().run(ReadQuestion(chat.clone())).await?;
         let (job, question) =
-            asked.ok_or_else(|| TaskError::Invalid("nothing is being asked at the moment".to_owned()))?;
+            asked.ok_or_else(|| TaskError::Invalid("no question is open at the moment".to_owned()))?;
         let words = answer.option.as_deref().or(answer.text.as_deref()).unwrap_or_default();
         let line = chat_lines::answered(self.runtime.session_options().language, &question.text, words);
         let now = self.runtime.clock().now();

@@ -95,7 +95,7 @@ impl UsedUp {
     /// Why a program is not started.
     #[must_use]
     pub fn not_started(&self, task: Option<&TaskId>) -> String {
-        self.message("no further round and no other agent is started; what there is already is kept", task)
+        self.message("no further round and no other agent is started; the work so far is kept", task)
     }
 
     fn message(&self, what: &str, task: Option<&TaskId>) -> String {

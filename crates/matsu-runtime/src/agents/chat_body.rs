@@ -78,7 +78,7 @@ impl ChatRuns {
     async fn begin(&self, cx: &JobContext, turn: &Turn, trace: Option<&RunTrace>) -> Result<Begun, NotStarted> {
         let name = turn.agent.definition.clone().unwrap_or_default();
         let agent = self.agent(&name).ok_or_else(|| {
-            NotStarted::for_good(ErrorCode::AgentNotFound, format!("there is no definition {name} here"))
+            NotStarted::for_good(ErrorCode::AgentNotFound, format!("there is no definition {name} on this machine"))
         })?;
         let delivery = delivery(&agent)?;
         let wish = RunWish {
@@ -196,7 +196,10 @@ impl ChatRuns {
 /// A program that waits itself has to find its way back for that.
 fn delivery(agent: &Agent) -> Result<Delivery, NotStarted> {
     if agent.delivery == Delivery::Wait && !agent.connect_back.is_enabled {
-        let why = format!("definition {} has delivery = \"wait\" and no connect_back", agent.name);
+        let why = format!(
+            "definition {} has delivery = \"wait\" but no connect_back; add connect_back, or use delivery = \"resume\"",
+            agent.name
+        );
         return Err(NotStarted::for_good(ErrorCode::AgentStartFailed, why));
     }
     Ok(agent.delivery)
@@ -230,7 +233,7 @@ async fn turned_away(cx: &JobContext, session: &Session, delivery: Delivery) {
             let (to, reason) = (SessionState::Ended, EndReason::ProcessEnded);
             let end = matsu_core::ports::store::EndSession { id: session.id.clone(), to, reason, now };
             if let Err(error) = runtime.plain_store().run(end).await {
-                tracing::warn!(%error, session = %session.id, "an agent that does not call back goes on");
+                tracing::warn!(%error, session = %session.id, "an agent that did not connect could not be ended");
                 std::future::pending::<()>().await;
             }
         }

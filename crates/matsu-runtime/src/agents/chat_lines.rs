@@ -64,7 +64,7 @@ pub fn called_off(language: Language) -> String {
 /// Appended to the last message that is kept of a very long answer.
 pub fn cut(language: Language) -> &'static str {
     match language {
-        Language::English => "[The answer continues; this is all that is kept of it.]",
+        Language::English => "[The answer is longer; the rest was not kept.]",
         Language::Japanese => "[応答はここまで保存されています。]",
         Language::Korean => "[응답은 여기까지만 보관됩니다.]",
     }
@@ -74,7 +74,7 @@ pub fn cut(language: Language) -> &'static str {
 pub fn never_came(language: Language, within: Duration) -> String {
     let seconds = within.as_secs();
     match language {
-        Language::English => format!("it was started and has not called within {seconds} s"),
+        Language::English => format!("it was started and did not connect within {seconds} s"),
         Language::Japanese => format!("起動しましたが、{seconds}秒以内に接続しませんでした"),
         Language::Korean => format!("시작되었지만 {seconds}초 안에 연결하지 않았습니다"),
     }

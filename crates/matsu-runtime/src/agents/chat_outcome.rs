@@ -39,13 +39,13 @@ pub async fn of_stay(cx: &JobContext, turn: &Turn, session: &Session, end: &JobE
     }
     let why = match end {
         JobEnd::Failed { message, .. } => message.as_str(),
-        _ => "the program ended before the chat did",
+        _ => "the program ended before the chat",
     };
     if chat.acked_seq < last_seq(turn) {
         return Ok(failed(cx, turn, why, true, conversation_after(turn)));
     }
     // It had answered; what is unread by now is for the next one, and nothing is reported.
-    tracing::info!(chat = %turn.chat.id, why, "an agent has left its chat");
+    tracing::info!(chat = %turn.chat.id, why, "the program of a chat ended after it had answered");
     Ok(TurnOutcome::Left)
 }
 

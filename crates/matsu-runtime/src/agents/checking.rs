@@ -250,10 +250,10 @@ impl Checking {
                 let names = self.started.facts.changed_by_setup.join(", ");
                 Some(format!("setup (worktree.setup) changed protected files: {names}"))
             }
-            _ if self.timed_out => Some(format!("it ran longer than the {seconds} s it may")),
+            _ if self.timed_out => Some(format!("it ran longer than its limit of {seconds} s")),
             (Verdict::Success, Some(0)) => None,
             (Verdict::Failure { code: ErrorCode::JobTimeout, .. }, _) => {
-                Some(format!("it ran longer than the {seconds} s it may"))
+                Some(format!("it ran longer than its limit of {seconds} s"))
             }
             (Verdict::Failure { message, .. } | Verdict::Quota { message, .. }, None) => Some(message.clone()),
             (_, Some(code)) => Some(format!("exit code {code}")),

@@ -36,7 +36,7 @@ impl AgentRuns {
         let question = Question {
             id: CONSENT_QUESTION.to_owned(),
             text: format!(
-                "{} is new or has changed, and asks for something{}. A person allows it in a terminal: {}",
+                "{} is new or has changed, and contains settings{}. A person must allow it in a terminal: {}",
                 consent.file,
                 if consent.command.is_empty() { String::new() } else { format!(" that runs: {}", consent.command) },
                 allow_command(&consent.file)

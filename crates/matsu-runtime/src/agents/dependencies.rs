@@ -39,7 +39,7 @@ impl Agents<'_> {
         parent: Option<&TaskId>,
     ) -> Result<(), TaskError> {
         if ids.len() > DEPENDENCIES_MAX {
-            let message = format!("depends_on names {} tasks; at most {DEPENDENCIES_MAX} are taken", ids.len());
+            let message = format!("depends_on names {} tasks; at most {DEPENDENCIES_MAX} are allowed", ids.len());
             return Err(TaskError::LimitExceeded(message));
         }
         for id in ids {
@@ -51,8 +51,8 @@ impl Agents<'_> {
         while let Some(id) = above.take() {
             if before.contains_key(&id) {
                 return Err(TaskError::Invalid(format!(
-                    "depends_on names a cycle: task {id} is not over before the task that it starts here, which would \
-                     wait for it. Leave {id} and what waits for it out"
+                    "depends_on makes a cycle: task {id} ends only after this task, so this task cannot wait for it. \
+                     Leave out {id} and the tasks that wait for it"
                 )));
             }
             above = self.runtime.store().run(ReadTasks(vec![id])).await?.pop().and_then(|task| task.parent_id);
@@ -98,7 +98,8 @@ pub(super) async fn may_begin(cx: &JobContext, input: &RunInput) -> Result<(), J
             None => "has expired, and its result with it".to_owned(),
         };
         let message = format!(
-            "task {id}, which this one depends on, {why}. Start the work again with depends_on of a task that completes"
+            "task {id}, which this one depends on, {why}. Start the work again with a depends_on that names completed \
+             tasks"
         );
         return Err(JobEnd::failed(ErrorCode::DependencyFailed, message));
     }
@@ -172,6 +173,7 @@ fn changed(output: &RunOutput, is_only: bool) -> String {
     let Changes { base, head, files, branch, .. } = changes;
     let place = if is_only { "" } else { "not " };
     format!(
-        "[It changed {files} files on {branch}: git diff {base} {head}. In a tree of your own that is {place}there.]\n"
+        "[It changed {files} files on {branch}: git diff {base} {head}. If you work in a tree of your own, these \
+         changes are {place}in it.]\n"
     )
 }

@@ -90,7 +90,7 @@ impl OutputWriter {
                 Ok(()) => break,
                 Err(StoreError::Unavailable(_)) => pause = TICK,
                 Err(error) => {
-                    tracing::debug!(job.id = %self.lease.job_id, %error, "output of a run is dropped");
+                    tracing::debug!(job.id = %self.lease.job_id, %error, "output of a run was dropped");
                     self.is_lost = true;
                 }
             }

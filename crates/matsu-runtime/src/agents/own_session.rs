@@ -207,7 +207,7 @@ impl OwnSession {
             match said {
                 Ok(said) => return said,
                 Err(error) if cx.stop.level() >= StopLevel::Abort || !matches!(error, StoreError::Unavailable(_)) => {
-                    tracing::warn!(session = %self.session.id, %error, "the session of a run is left to the sweeper");
+                    tracing::warn!(session = %self.session.id, %error, "the session of a run could not be ended");
                     return None;
                 }
                 Err(_) => self.runtime.clock().sleep(TICK).await,

@@ -232,7 +232,7 @@ impl MeantRun {
         self.output.changes.clone().ok_or_else(|| {
             TaskError::Invalid(match &self.output.left_work {
                 Some(left) => format!("task {id} has no patch: {}. Its files are in {}", left.why, left.folder),
-                None => format!("task {id} has no patch: it did not write in a tree of its own, or has not ended"),
+                None => format!("task {id} has no patch: it did not write in a worktree, or has not ended"),
             })
         })
     }

@@ -169,8 +169,7 @@ impl AgentRuns {
 
     pub(super) fn agent(&self, input: &RunInput) -> Result<Agent, JobEnd> {
         let found = self.host.agents().into_iter().find(|agent| agent.name == input.agent);
-        let gone =
-            || JobEnd::failed(ErrorCode::AgentStartFailed, format!("there is no agent {} any more", input.agent));
+        let gone = || JobEnd::failed(ErrorCode::AgentStartFailed, format!("agent {} no longer exists", input.agent));
         found.ok_or_else(gone)
     }
 
@@ -322,9 +321,8 @@ async fn keep(cx: &JobContext, work: Option<KeptWork>) -> Option<String> {
 
 fn removed(cx: &JobContext) -> JobEnd {
     let go_on = cx.job.task_id.as_ref().map(|task| format!(". To go on from there: {}", go_on_command(task)));
-    let message = "the folder of the run was removed or damaged while no daemon ran, so the run cannot be followed; its \
-                   processes that could be found were ended, and what it had printed is kept as far as a daemon had \
-                   read it";
+    let message = "the folder of the run was removed or damaged while no daemon ran, so the run cannot be followed; \
+                   the processes that were found were ended, and the output that a daemon had read is kept";
     JobEnd::failed(ErrorCode::SupervisorLost, format!("{message}{}", go_on.unwrap_or_default()))
 }
 

@@ -145,7 +145,7 @@ fn job(input: &RunInput, priority: Priority, now: Timestamp) -> Result<NewJob, T
     let input_json = serde_json::to_string(input).map_err(|error| TaskError::Invalid(error.to_string()))?;
     if input_json.len() > JOB_INPUT_BYTES_MAX {
         let message =
-            format!("message and settings have {} bytes; at most {JOB_INPUT_BYTES_MAX} are taken", input_json.len());
+            format!("message and settings have {} bytes; at most {JOB_INPUT_BYTES_MAX} are allowed", input_json.len());
         return Err(TaskError::LimitExceeded(message));
     }
     Ok(NewJob {

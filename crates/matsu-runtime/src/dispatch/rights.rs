@@ -17,8 +17,10 @@ pub fn check(entry: &ToolEntry, session: &Session) -> Result<(), ToolError> {
     if let Some(purpose) = entry.rules.purpose
         && session.purpose != purpose
     {
-        let message =
-            format!("{} is for sessions with the purpose {purpose}; this one is for a {}", entry.name, session.purpose);
+        let message = format!(
+            "{} is for sessions with the purpose {purpose}; this session has the purpose {}",
+            entry.name, session.purpose
+        );
         let details = json!({ "needed_purpose": purpose.as_str(), "purpose": session.purpose.as_str() });
         return Err(ToolError { details, ..ToolError::new(ErrorCode::WrongPurpose, message) });
     }
@@ -44,7 +46,7 @@ pub fn check_role(entry: &ToolEntry, rights: &Rights) -> Result<(), ToolError> {
         return forbidden(format!("this token is limited to the tools {tools}; {} is not among them", entry.name));
     }
     if entry.rules.admin_only && !rights.is_admin() {
-        return forbidden(format!("{} is for admins: what it changes holds for every user", entry.name));
+        return forbidden(format!("{} is for admins: its changes apply to every user", entry.name));
     }
     if !rights.may_write() && !entry.is_for_viewers() {
         let message = format!(

@@ -219,7 +219,7 @@ fn secret_of(kind: WebhookKind, given: Option<String>) -> Result<Token, TaskErro
     if !is_printed || !(SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&given.len()) {
         return Err(TaskError::Invalid(format!(
             "the secret must have {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} printed ASCII characters without spaces; \
-             leave it out to have one made"
+             leave it out, and Matsu creates one"
         )));
     }
     if kind == WebhookKind::Standard {

@@ -107,7 +107,7 @@ impl Repos<'_> {
     pub async fn merge_of(self, owner: &Principal, id: &TaskId) -> Result<(Task, MergeProgress), TaskError> {
         let task = Tasks::of(self.runtime).read(owner, id).await?;
         let job = Tasks::of(self.runtime).jobs_of(id).await?.into_iter().find(|job| job.kind == JobKind::Merge);
-        let job = job.ok_or_else(|| TaskError::Invalid(format!("task {id} is no merge")))?;
+        let job = job.ok_or_else(|| TaskError::Invalid(format!("task {id} is not a merge")))?;
         let text = job.output_json.or(job.checkpoint_json).unwrap_or_default();
         Ok((task, serde_json::from_str(&text).unwrap_or_default()))
     }

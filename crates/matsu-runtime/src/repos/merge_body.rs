@@ -89,7 +89,7 @@ impl Merging {
         let task = cx.job.task_id.clone().ok_or_else(|| broken("it belongs to no task"))?;
         let store = cx.runtime().store();
         let known = store.run(ReadTasks(vec![task.clone()])).await.map_err(|error| away(&error))?.pop();
-        let owner = known.ok_or_else(|| broken("its task is gone"))?.owner;
+        let owner = known.ok_or_else(|| broken("its task no longer exists"))?.owner;
         let progress = cx.job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let progress = match progress {
             Some(progress) => progress,
@@ -202,7 +202,7 @@ impl Merging {
         };
         let over = self.any_over(&[id]).await?;
         let Some(task) = over.first() else {
-            self.give_up(at, MergeState::Failed, "the task that checked it is gone");
+            self.give_up(at, MergeState::Failed, "the task that checked it no longer exists");
             return Ok(());
         };
         if task.status == TaskStatus::Completed {
@@ -305,7 +305,7 @@ impl Merging {
         if over.is_empty() {
             for at in 0..self.progress.tasks.len() {
                 if self.progress.tasks[at].state == MergeState::SentBack {
-                    self.give_up(at, MergeState::Failed, "the task in which its agent worked is gone");
+                    self.give_up(at, MergeState::Failed, "the task in which its agent worked no longer exists");
                 }
             }
         }
@@ -411,16 +411,17 @@ fn waiting(id: &TaskId, tasks: &[Task]) -> MergeEntry {
 /// What the agent of changes that conflict reads. No file: it has changed nothing, and nothing was marked.
 fn conflict_words(tip: &str, files: &[String]) -> String {
     let named = match files {
-        [] => "a file that one side deleted and the other changed, or that is no text".to_owned(),
+        [] => "a file that one side deleted and the other changed, or that is not text".to_owned(),
         _ => format!("these files:\n\n{}", files.join("\n")),
     };
     format!(
-        "Your changes are to be merged with those of other tasks, and conflict with them in {named}\n\nThe other changes are \
-         in commit {tip}. Your working tree now has the files of that commit, with your changes merged into them. Conflicts \
-         are between markers (<<<<<<<, =======, >>>>>>>): the part above ======= is the others', the part below is yours. \
-         Files without markers that conflict were deleted by one side, or are no text: keep or remove them, and put \
-         together what they need. Resolve each conflict so that the work of the others stays and yours is done, remove the \
-         markers, test it, then end. A conflict that is left as it is counts as not resolved."
+        "Your changes are to be merged with those of other tasks, and conflict with them in {named}\n\nThe other \
+         changes are in commit {tip}. Your working tree now has the files of that commit, with your changes merged \
+         into them. Conflicts are between markers (<<<<<<<, =======, >>>>>>>): the part above ======= is the others', \
+         the part below is yours. Files without markers that conflict were deleted by one side, or are not text: keep \
+         or remove them, and combine what they need. Resolve each conflict so that the work of the others stays and \
+         yours is done, remove the markers, test it, then end. A conflict that you leave unchanged counts as not \
+         resolved."
     )
 }
 

@@ -75,13 +75,14 @@ impl Unmerged {
         let has = |kind: ConflictKind| matches!(self, Self::Conflicts(all) if all.iter().any(|one| one.kind == kind));
         if has(ConflictKind::Folder) {
             return format!(
-                "Next: move yours away where one side has a file and the other a folder, then apply again; or matsu apply \
-                 {id} --send-back lets the agent resolve it"
+                "Next: where one side has a file and the other a folder, move yours away and apply again; or let the \
+                 agent resolve it with matsu apply {id} --send-back"
             );
         }
         format!(
-            "Next: matsu apply {id} --merge writes texts with conflict markers, and of other files the one that is left; \
-             matsu apply {id} --send-back lets the agent resolve them; or undo yours in these files and apply again"
+            "Next: matsu apply {id} --merge writes text files with conflict markers, and other files in the version \
+             that is left; matsu apply {id} --send-back lets the agent resolve the conflicts; or undo your changes in \
+             these files and apply again"
         )
     }
 }
@@ -321,10 +322,11 @@ fn to_resolve(conflict: &Unmerged) -> String {
         Unmerged::Markers(files) => files.join(", "),
     };
     format!(
-        "The user's files have changed since you began, and your changes conflict with them. Your working tree now has the \
-         user's files as they are, with your changes merged into them. There are conflict markers (<<<<<<<, =======, \
-         >>>>>>>) in these files, unless they are no text or one side deleted them: {named}. The part above ======= is the user's, the part below is yours. Resolve each so that what the user \
-         wrote stays and your work is done, remove the markers, test it, then end."
+        "The user's files have changed since you began, and your changes conflict with them. Your working tree now has \
+         the user's files as they are, with your changes merged into them. There are conflict markers (<<<<<<<, \
+         =======, >>>>>>>) in these files, unless they are not text or one side deleted them: {named}. The part above \
+         ======= is the user's, the part below is yours. Resolve each so that what the user wrote stays and your work \
+         is done, remove the markers, test it, then end."
     )
 }
 

@@ -35,7 +35,7 @@ pub struct ClaimReport {
     pub text: String,
     /// How likely it answers the question, from 0 to 1.
     pub relevance: f64,
-    /// Headings and the lead-in of a list, where it needs them.
+    /// Headings and the lead-in of a list, if it needs them.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub context: String,
     /// From 0 to 1. Absent: no passage of another source counts, so nothing is known.
@@ -61,7 +61,7 @@ pub struct ClaimReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extraction: Option<String>,
     pub origin: OriginReport,
-    /// What passages of other sources say, those that say neither yes nor no last; with detail full.
+    /// Passages of other sources with their stance, neutral ones last; with detail full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Vec<EvidenceReport>>,
 }
@@ -74,7 +74,7 @@ pub struct OriginReport {
     /// With detail full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment_id: Option<String>,
-    /// Absent where the text is the quote.
+    /// Absent if the text is the quote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quote: Option<String>,
     pub url: String,
@@ -84,7 +84,7 @@ pub struct OriginReport {
     /// With detail full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is counted under when sources are compared; with detail full.
+    /// The source under which it is counted; with detail full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
 }

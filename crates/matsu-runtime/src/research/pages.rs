@@ -108,7 +108,7 @@ impl Reader<'_> {
                 }
                 FetchOutcome::NotModified => {
                     return Ok(older.map_or_else(
-                        || Reading::Failed("nothing came back".to_owned()),
+                        || Reading::Failed("the server sent status 304, but no earlier copy is stored".to_owned()),
                         |page| Reading::Known(Box::new(page)),
                     ));
                 }
@@ -121,7 +121,9 @@ impl Reader<'_> {
                         is_private |= used_cookies;
                         request = FetchRequest { url: to, etag: None, last_modified: None, ..request };
                     }
-                    None => return Ok(Reading::Refused("it redirects to no page".to_owned())),
+                    None => {
+                        return Ok(Reading::Refused("it redirects to an address that is not a web page".to_owned()));
+                    }
                 },
             }
         }
@@ -148,7 +150,9 @@ impl Reader<'_> {
         if let Some(uses_max) = clearance.daily_max
             && !store.run(TakeDaily { key: format!("fetch/{domain}"), uses_max, now: clock.now() }).await?
         {
-            return Ok(Err(FetchError::Refused(format!("{domain} has had its {uses_max} requests of today"))));
+            return Ok(Err(FetchError::Refused(format!(
+                "{domain} has reached its limit of {uses_max} requests for today"
+            ))));
         }
         let key = turn_key(&request.url);
         let turnstile = self.kit.turnstile(&key);

@@ -388,7 +388,7 @@ impl PageFetch<'_> {
         let reserved = match self.cx.set_aside(BudgetUnit::Pages, 1).await {
             Ok(reserved) => reserved,
             Err(StoreError::Closed { code: code @ ErrorCode::BudgetExhausted, .. }) => {
-                let why = "the task's pages are used up".to_owned();
+                let why = "the task's budget of pages is used up".to_owned();
                 return Err(Halt::Enough { code, why });
             }
             Err(error) => return Err(error.into()),

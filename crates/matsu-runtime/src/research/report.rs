@@ -23,8 +23,8 @@ use super::model_calls;
 use super::status_view::{BudgetView, model_warning, query_of, status_of, verification_warnings};
 
 /// The setting is `auto`, and no person was asked yet.
-const NO_CHOICE: &str = "research.model is auto and no model was chosen, so nothing was sent to one; choose with `matsu \
-    research` on a terminal, or on the page Research";
+const NO_CHOICE: &str = "research.model is auto and no model was chosen, so no text was sent to a model; choose one \
+    with `matsu research` on a terminal, or on the page Research";
 /// The newest report jobs of a task that are looked through for what a model wrote.
 const REPORT_JOBS_READ: u32 = 10;
 

@@ -97,10 +97,10 @@ pub struct BudgetView {
     pub time_used_seconds: i64,
     pub time_limit_seconds: i64,
     pub remaining_percent: i64,
-    /// Tokens that models were asked and answered with, together; absent: none was asked.
+    /// Input and output tokens of all models together. Absent: no model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_tokens: Option<i64>,
-    /// What they cost, in the currency of the configured prices, or by the account of the agent's program in dollars.
+    /// Their cost, in the currency of the configured prices, or in dollars as the agent's program reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_cost: Option<f64>,
 }

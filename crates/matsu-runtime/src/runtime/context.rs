@@ -99,7 +99,7 @@ impl JobContext {
     pub async fn last_progress(&self, message: &str) {
         let message = clip(message, PROGRESS_BYTES_MAX / 4);
         if let Err(error) = self.update(JobUpdate::Progress(json!({ "message": message }).to_string())).await {
-            tracing::debug!(%error, job.id = %self.lease.job_id, "the last note of a job was not written");
+            tracing::debug!(%error, job.id = %self.lease.job_id, "the last progress note of a job could not be stored");
         }
     }
 

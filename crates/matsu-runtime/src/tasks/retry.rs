@@ -196,8 +196,8 @@ fn going_on_with(job: &Job) -> Result<(String, Option<SessionClaim>), TaskError>
 }
 
 /// What an agent reads before its task when it goes on with it.
-const INTERRUPTED: &str = "An earlier run of this task ended before it was done. What it changed is in the files here, if it \
-                           changed any. Check what is done already, then go on. The task:\n\n";
+const INTERRUPTED: &str = "An earlier run of this task ended before it was done. What it changed is in the files here, \
+                           if it changed any. Check what is done already, then continue. The task:\n\n";
 
 /// A person asks for the repetition and calls no `stop_task` afterwards: research ends with its last search.
 fn settings(old: &Task) -> String {

@@ -173,7 +173,7 @@ impl Tasks<'_> {
         let deadline = self.runtime.clock().instant() + STOP_MAX;
         while self.is_behind(host.as_ref(), of).await? {
             if self.runtime.clock().instant() > deadline {
-                tracing::warn!("a stop does not wait any longer for the output of a run");
+                tracing::warn!("a stop no longer waits for the output of a run");
                 return Ok(());
             }
             self.runtime.part::<Adoptions>().look_now();

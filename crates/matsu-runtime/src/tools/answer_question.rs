@@ -17,14 +17,14 @@ pub struct Input {
     /// The task that asks.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// The asking job: question.job_id.
+    /// The job that asks: question.job_id.
     #[schemars(length(min = 1, max = 100))]
     job_id: String,
     /// The question: question.id.
     question_id: String,
     /// One of question.options.
     option: Option<String>,
-    /// Free text, where there are no options or none fits.
+    /// Free text, if there are no options or none fits.
     text: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Tool for AnswerQuestion {
         Agents::of(&cx.runtime).answer(&cx.principal, &task, Some(&job), &given).await?;
         let has_ended = Tasks::of(&cx.runtime).read(&cx.principal, &task).await?.status.is_terminal();
         let message = if has_ended {
-            "It was answered so before, and the task has ended. Read its result with get_task_status."
+            "This answer was given before, and the task has ended. Read its result with get_task_status."
         } else {
             "Answered. Wait for the result with get_task_status."
         };

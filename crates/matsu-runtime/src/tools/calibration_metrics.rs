@@ -188,7 +188,11 @@ fn pairs_of(data: &Data) -> Result<Vec<(f64, bool)>, ToolError> {
         return Err(ToolError::param(name, "a list", "nothing", format!("{name} is required to evaluate")));
     };
     if predictions.len() != labels.len() || predictions.len() > PREDICTIONS_MAX {
-        let message = format!("labels must be as many as predictions: {} and {}", labels.len(), predictions.len());
+        let message = format!(
+            "labels and predictions must have the same length; got {} labels and {} predictions",
+            labels.len(),
+            predictions.len()
+        );
         let expected = format!("{} labels", predictions.len());
         return Err(ToolError::param("data.labels", &expected, &labels.len().to_string(), message));
     }

@@ -16,7 +16,7 @@ pub struct CancelTask;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// Any task.
+    /// Id of the task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
     /// graceful (default): work may finish within 30 s; immediate: end now.
@@ -33,14 +33,14 @@ enum Mode {
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     task_id: String,
-    /// Where the task stands now.
+    /// The status of the task now.
     status: String,
     mode: String,
-    /// Jobs that were cancelled: waiting ones and running ones.
+    /// Cancelled jobs: queued and running ones.
     cancelled: Cancelled,
     /// Set if the task had ended before this call; nothing was changed then.
     already_ended: bool,
-    /// Processes of runs that were ended; waited for if they run here.
+    /// Ended processes of runs; the call waits for those on this machine.
     processes_ended: u32,
     took_ms: u64,
     revision: i64,
@@ -55,8 +55,8 @@ struct Cancelled {
 impl Tool for CancelTask {
     const NAME: &'static str = "cancel_task";
     const TITLE: &'static str = "Cancel a task";
-    const DESCRIPTION: &'static str = "Task: end any task with everything it started. Returns the final status, also of an \
-        ended task. For research, stop_task can also clean up.";
+    const DESCRIPTION: &'static str = "Task: end any task and everything it started. Returns the final status, also \
+        for an ended task. For research, stop_task can also clean up.";
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations =

@@ -27,7 +27,7 @@ pub struct Input {
     query: String,
     /// Optional settings.
     config: Option<Config>,
-    /// The same key again returns the first task.
+    /// A repeated key returns the first task.
     #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }

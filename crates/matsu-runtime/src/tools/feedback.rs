@@ -148,17 +148,12 @@ impl Input {
                 return Err(ToolError::param(name, "a value", "nothing", message));
             }
             if !is_wanted && is_given {
-                let message = format!("{name} has no use with {action}; leave it out");
+                let message = format!("{name} is not used with {action}; leave it out");
                 return Err(ToolError::param(name, "absent", "a value", message));
             }
         }
         if (domain || self.action == ClaimReject) && self.reason().is_none() {
-            return Err(ToolError::param(
-                "reason",
-                "a reason",
-                "nothing",
-                "reason is empty; give one, it is kept in the log",
-            ));
+            return Err(ToolError::param("reason", "a reason", "nothing", "reason is empty; give one, it is stored"));
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ enum Which {
 pub struct Output {
     task_id: String,
     query: String,
-    /// Those that answer the question best first.
+    /// The claims; those that answer the question best come first.
     #[serde(skip_serializing_if = "Option::is_none")]
     claims: Option<Vec<ClaimReport>>,
     /// The claims as Markdown, with format narrative.
@@ -89,7 +89,7 @@ pub struct Output {
     evidence_graph: Option<GraphReport>,
     /// Pass it as cursor for the next claims; null at the end.
     next_cursor: Option<String>,
-    /// Claims that the filter lets through in all.
+    /// Number of all claims that match the filter.
     total: i64,
 }
 

@@ -40,16 +40,16 @@ pub struct Output {
     /// respond: the messages, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Vec<MessageBody>>,
-    /// respond: there are more than these.
+    /// respond: there are more messages than these.
     #[serde(skip_serializing_if = "Option::is_none")]
     more: Option<bool>,
-    /// work: what is to be done.
+    /// work: the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskBody>,
     /// end_session: why.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
-    /// wait: a newer call of this session got what came.
+    /// wait: a newer call of this session received the messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     superseded: Option<bool>,
     /// A wait that went on as a task is over.
@@ -57,10 +57,10 @@ pub struct Output {
     arrived: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     waited_ms: Option<u64>,
-    /// Seconds this call could wait at most.
+    /// The longest wait of this call, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_seconds: Option<u64>,
-    /// Seconds: the wish was cut to this.
+    /// Seconds: the wait was cut to this.
     #[serde(skip_serializing_if = "Option::is_none")]
     hold_max: Option<u64>,
     instruction: String,
@@ -75,7 +75,7 @@ struct MessageBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_to: Option<String>,
     created_at: String,
-    /// It was handed out before and not acknowledged.
+    /// It was returned before and not acknowledged.
     redelivered: bool,
 }
 
@@ -187,7 +187,7 @@ fn said(session: &Session, reply: NextReply) -> Result<Output, ToolError> {
 
 fn at_rest(session: &Session, rest: &Rest) -> String {
     match rest {
-        Rest::Timeout => "Nothing came. Call get_next_action again.".to_owned(),
+        Rest::Timeout => "Nothing new. Call get_next_action again.".to_owned(),
         Rest::Superseded => {
             "A newer get_next_action call of this session took the messages. Ignore this reply.".to_owned()
         }

@@ -28,10 +28,10 @@ pub struct Input {
     /// Seconds to wait for a change.
     #[schemars(range(min = 0, max = 60))]
     wait: Option<u64>,
-    /// next.since of your last reply.
+    /// next.since of the last reply.
     #[schemars(range(min = 0))]
     since: Option<i64>,
-    /// Wait until: finished (default), a search ended; all, nothing is left to do; any, something changed.
+    /// When to return. finished (default): a search ended; all: nothing is left to do; any: something changed.
     wait_for: Option<Wanted>,
     /// summary: counts only; full (default): every search.
     detail: Option<Detail>,
@@ -65,13 +65,13 @@ pub struct Status {
     /// Set if nothing is queued: what to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'static str>,
-    /// Set if the server held the call shorter than you wished, in seconds.
+    /// Seconds; set if the server waited less than you asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     hold_max: Option<u64>,
-    /// All of them, or only those changed since you last knew.
+    /// All searches, or only those that changed since `since`.
     #[serde(skip_serializing_if = "Option::is_none")]
     searches: Option<Vec<SearchView>>,
-    /// How many searches there are of each status.
+    /// Number of searches of each status.
     searches_by_status: BTreeMap<String, i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueueView>,
@@ -82,7 +82,7 @@ pub struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     pending_auth_count: Option<usize>,
     warnings: Vec<String>,
-    /// What is still under way; empty: nothing is.
+    /// What is still running; empty: nothing.
     waiting_for: Vec<String>,
     idle_seconds: u64,
 }
@@ -98,8 +98,8 @@ const NOTHING_QUEUED: &str = "nothing is queued: read the results with get_mater
 impl Tool for GetStatus {
     const NAME: &'static str = "get_status";
     const TITLE: &'static str = "Status of a research task";
-    const DESCRIPTION: &'static str = "Research: progress of a research task: searches, budget, warnings, what still \
-        runs. For agents use get_task_status. Do not poll: with wait the server answers when something changes; \
+    const DESCRIPTION: &'static str = "Research: progress of a research task: searches, budget, warnings, running \
+        work. For agents use get_task_status. Do not poll: with wait the server replies when something changes; with \
         wait_for=all when all is done. Pass next.since back to get only what is new.";
     const TOOLSET: Toolset = Toolset::Research;
     const CORE: bool = true;

@@ -37,11 +37,11 @@ pub struct Input {
     /// Seconds to wait for a change (default 0); if the server waits less, the reply has hold_max.
     #[schemars(range(min = 0, max = 3600))]
     timeout: Option<u64>,
-    /// next.since of your last reply.
+    /// next.since of the last reply.
     since: Option<Since>,
-    /// Wait until: finished (default), a job ended or asks; all, every task ended; any, something changed.
+    /// When to return. finished (default): a job ended or asks; all: every task ended; any: something changed.
     wait_for: Option<Wanted>,
-    /// next_output_offset of the reply, to read a long result on.
+    /// To read on in a long result: next_output_offset of the reply.
     #[schemars(range(min = 0))]
     output_offset: Option<u64>,
     /// Also return this many last lines of output.
@@ -49,7 +49,7 @@ pub struct Input {
     tail: Option<u32>,
     /// Also return what the run changed: {} for the files, {path, offset} for a file's patch.
     diff: Option<DiffWish>,
-    /// next.after of a list without ids, to read on.
+    /// To read on in the list: next.after of the reply.
     #[schemars(range(min = 0))]
     after: Option<usize>,
 }
@@ -99,7 +99,7 @@ pub struct ManyTasks {
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<Vec<String>>,
     tasks: Vec<Line>,
-    /// How many open tasks and unread results there are, where no ids were given.
+    /// Without ids: the number of open tasks and unread results.
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<usize>,
     next: NextMany,
@@ -154,9 +154,9 @@ impl Tool for GetTaskStatus {
     const NAME: &'static str = "get_task_status";
     const TITLE: &'static str = "Status and result of any task";
     const DESCRIPTION: &'static str = "Task: status and result of any task, agent or research id. Do not poll: do \
-        other work, then make one call with a long timeout; it returns as soon as a result, a failure or a question \
-        comes. Takes one id, several, or none: then it lists your unfinished tasks, unread results, then recent ones, so \
-        a lost id can be found. A question is answered with answer_question.";
+        other work, then make one call with a long timeout; it returns at the first result, failure or question. Takes \
+        one id, several or none: without ids it lists your unfinished tasks, unread results and recent tasks, so you \
+        can find a lost id. Answer a question with answer_question.";
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations::READS;

@@ -36,7 +36,7 @@ enum Result_ {
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     task_id: String,
-    /// Where the task stands after this.
+    /// The status of the task after this.
     status: String,
     instruction: String,
 }

@@ -41,7 +41,8 @@ pub fn check_engines(cx: &ToolContext, field: &str, named: &[String]) -> Result<
         None => Ok(()),
         Some((at, name)) => {
             let expected = format!("one of {}", known.join(", "));
-            let message = format!("{field}[{at}]: there is no engine {name}; configured are {}", known.join(", "));
+            let message =
+                format!("{field}[{at}]: there is no engine {name}; the configured engines are {}", known.join(", "));
             Err(ToolError::param(&format!("{field}[{at}]"), &expected, name, message))
         }
     }

@@ -26,8 +26,7 @@ pub async fn passage(
 ) -> Result<PassageInContext, ToolError> {
     let task = research_task(cx, task_id).await?;
     report::passage(&cx.runtime, &task, fragment_id, quote).await?.ok_or_else(|| {
-        let message =
-            format!("no claim of {task_id} stands on the passage {fragment_id}; read the report for its citations");
+        let message = format!("no claim of {task_id} uses the passage {fragment_id}; the report lists its citations");
         ToolError::new(ErrorCode::ResourceNotFound, message)
     })
 }

@@ -54,14 +54,14 @@ pub struct Output {
     action: Action,
     success: bool,
     resolved_count: usize,
-    /// Searches that go on now.
+    /// Searches that continue now.
     requeued_jobs: Vec<String>,
 }
 
 impl Tool for ResolveAuth {
     const NAME: &'static str = "resolve_auth";
     const TITLE: &'static str = "Settle a page that needed a person";
-    const DESCRIPTION: &'static str = "Research: report what became of a page from get_auth_queue: complete after the \
+    const DESCRIPTION: &'static str = "Research: report the outcome of a page from get_auth_queue: complete after the \
         person has logged in, skip if the page should be left out. Waiting searches continue at once; their ids are \
         returned. With target=domain it settles all pages of a domain.";
     const TOOLSET: Toolset = Toolset::Research;
@@ -80,7 +80,7 @@ impl Tool for ResolveAuth {
         };
         let success = input.success.unwrap_or(true);
         if input.action == Action::Skip && input.success == Some(true) {
-            let message = "success belongs to action complete; a skipped page has none";
+            let message = "success is for action complete only; leave it out with action skip";
             return Err(ToolError::param("success", "absent with action skip", "true", message));
         }
         let opened = input.action == Action::Complete && success;
@@ -104,7 +104,7 @@ impl Tool for ResolveAuth {
 }
 
 fn wrong(needed: &str, target: &str, other: &str) -> ToolError {
-    let message = format!("with target {target} give {needed}, and no {other}");
+    let message = format!("target {target} needs {needed} and no {other}");
     ToolError::param(needed, &format!("{needed} alone"), "something else", message)
 }
 
@@ -112,7 +112,7 @@ fn unknown(error: StoreError) -> ToolError {
     match error {
         StoreError::NotFound { what: "auth item", id } => ToolError {
             details: serde_json::json!({ "resource_type": "auth_item", "resource_id": id }),
-            ..ToolError::new(ErrorCode::ResourceNotFound, format!("nothing waits under {id}; see get_auth_queue"))
+            ..ToolError::new(ErrorCode::ResourceNotFound, format!("no page waits under {id}; see get_auth_queue"))
         },
         error => error.into(),
     }
@@ -132,7 +132,7 @@ async fn collect_cookies(cx: &ToolContext, target: &AuthTarget) -> Result<(), To
     domains.dedup();
     for domain in domains {
         if let Err(error) = vault.collect(&cx.principal, domain).await {
-            tracing::debug!(domain, %error, "no cookies came from the browser");
+            tracing::debug!(domain, %error, "cookies could not be read from the browser");
         }
     }
     Ok(())

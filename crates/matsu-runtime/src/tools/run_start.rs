@@ -61,7 +61,7 @@ pub struct Started {
     /// queued or running; with the result also completed.
     status: String,
     message: String,
-    /// What it begins with, why this agent was chosen, and which ones were left out.
+    /// The state that it starts from, why this agent was chosen, and which ones were left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     working_directory: String,
@@ -85,7 +85,7 @@ pub struct Started {
     /// Completed without output.
     #[serde(skip_serializing_if = "Option::is_none")]
     empty: Option<bool>,
-    /// Of several agents: each one's outcome so far.
+    /// With several agents: the outcome of each so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     results: Vec<JobReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,7 @@ pub struct Started {
     question: Option<super::task_report::QuestionReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<super::task_report::ChangesReport>,
-    /// What the check came to.
+    /// The outcome of the check.
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<super::task_report::ReceiptReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -231,7 +231,7 @@ fn message(task: &Task, report: &TaskReport) -> String {
     let state = match task.status {
         TaskStatus::Completed => return "Done.".to_owned(),
         TaskStatus::Failed => return "The task has failed; see results for the outcome of each agent.".to_owned(),
-        TaskStatus::Cancelled => return "The task was cancelled; results has what was done until then.".to_owned(),
+        TaskStatus::Cancelled => return "The task was cancelled; results contains what was done before.".to_owned(),
         TaskStatus::Running => "Still running",
         _ => "Not over yet",
     };

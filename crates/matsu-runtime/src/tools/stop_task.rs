@@ -20,7 +20,7 @@ pub struct Input {
     /// Id from create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// Sets the final status (default completed).
+    /// Final status of the task (default completed).
     reason: Option<Reason>,
     /// graceful (default): work may finish within 30 s; immediate: end now.
     mode: Option<Mode>,
@@ -109,8 +109,8 @@ impl Tool for StopTask {
     const NAME: &'static str = "stop_task";
     const TITLE: &'static str = "Stop a research task";
     const DESCRIPTION: &'static str = "Research: end a research task; for agents use cancel_task. graceful (default) \
-        cancels queued searches and waits up to 30 s for running ones; immediate stops all now and deletes the task's \
-        claims. Call get_materials first. Returns the final status, also of an ended task.";
+        cancels queued searches and waits up to 30 s for running ones; immediate stops everything now and deletes the \
+        task's claims. Call get_materials first. Returns the final status, also for an ended task.";
     const TOOLSET: Toolset = Toolset::Research;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations =

@@ -39,10 +39,10 @@ pub struct TaskReport {
     pub elapsed_time: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// What it asks; answer with answer_question.
+    /// Its question; answer with answer_question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionReport>,
-    /// What came out.
+    /// The result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// Completed without output.
@@ -56,7 +56,7 @@ pub struct TaskReport {
     /// The last lines of the output, if `tail` was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail: Option<String>,
-    /// Of a task with several jobs: each one's outcome so far.
+    /// With several jobs: the outcome of each so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<JobReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,19 +85,19 @@ pub struct TaskReport {
     pub session_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageReport>,
-    /// It reached what it may cost, and ended by itself; nothing more is started for it.
+    /// Its budget was used up, so it ended; nothing more is started for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over_budget: Option<String>,
     /// What it changed on its branch; `matsu apply TASK` puts it into your tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesReport>,
-    /// The agent that did it, where it is another one than the task was given to.
+    /// The agent that did the work, if the task was given to another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Agents that were tried before the one that did it, and why they did not.
+    /// Agents that were tried before and did not do it, with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<TriedReport>,
-    /// What the check of its last commit came to.
+    /// The outcome of the check of its last commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt: Option<ReceiptReport>,
     /// The end of what a failed check printed.
@@ -106,7 +106,7 @@ pub struct TaskReport {
     /// What a person decided about its changes: applied, discarded or sent_back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
-    /// A folder of the run that stays, because not everything in it could be taken over.
+    /// A folder of the run that is kept, because it contains work that could not be taken over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_work: Option<LeftWorkReport>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -33,9 +33,9 @@ pub struct Input {
     /// Extra system prompt, if supported.
     #[schemars(length(max = 100_000))]
     system_prompt: Option<String>,
-    /// The agent's name of a model.
+    /// The agent's name for the model.
     model: Option<String>,
-    /// Reasoning effort in the agent's term, such as high.
+    /// Reasoning effort, in the agent's terms, such as high.
     effort: Option<String>,
     /// Extra flags, if its definition allows them.
     #[schemars(length(max = 100))]
@@ -43,7 +43,7 @@ pub struct Input {
     /// Seconds it may run (default 1800).
     #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
-    /// End it if it prints nothing for so many seconds (default: no limit).
+    /// End it after this many seconds without output (default: no limit).
     #[schemars(range(min = 1, max = 86400))]
     stall_timeout: Option<u32>,
     /// Folder inside your project.
@@ -58,10 +58,10 @@ pub struct Input {
     /// How often a failed check goes back to the agent (default 0).
     #[schemars(range(max = 5))]
     retries: Option<u32>,
-    /// Agents to try in order if this one is not available, out of quota or fails its check.
+    /// Agents to try in order if this one is unavailable, out of quota or fails its check.
     #[schemars(length(max = 9))]
     fallback: Option<Vec<String>>,
-    /// Maximum tokens or dollars, with all it starts.
+    /// Maximum tokens or dollars, including what it starts.
     budget: Option<BudgetWish>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
@@ -72,7 +72,7 @@ pub struct Input {
     run_at: Option<String>,
     /// Order in the queue (default medium).
     priority: Option<PriorityWord>,
-    /// The same key again returns the first task.
+    /// A repeated key returns the first task.
     #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }

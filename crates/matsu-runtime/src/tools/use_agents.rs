@@ -29,7 +29,7 @@ pub struct Input {
     /// Seconds each agent may run (default 1800).
     #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
-    /// End an agent that prints nothing for so many seconds (default: no limit).
+    /// End an agent after this many seconds without output (default: no limit).
     #[schemars(range(min = 1, max = 86400))]
     stall_timeout: Option<u32>,
     /// Folder inside your project.
@@ -41,10 +41,10 @@ pub struct Input {
     /// How often a failed check goes back to its agent (default 0).
     #[schemars(range(max = 5))]
     retries: Option<u32>,
-    /// Agents to try in order if one is not available, out of quota or fails its check.
+    /// Agents to try in order if one is unavailable, out of quota or fails its check.
     #[schemars(length(max = 9))]
     fallback: Option<Vec<String>>,
-    /// Maximum tokens or dollars for all agents and all they start.
+    /// Maximum tokens or dollars for all agents and what they start.
     budget: Option<BudgetWish>,
     /// Tasks to complete first; they get their results and changes.
     #[schemars(length(max = 20))]
@@ -53,7 +53,7 @@ pub struct Input {
     run_at: Option<String>,
     /// Order in the queue (default medium).
     priority: Option<PriorityWord>,
-    /// The same key again returns the first task.
+    /// A repeated key returns the first task.
     #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }
@@ -63,7 +63,7 @@ impl Tool for UseAgents {
     const TITLE: &'static str = "Give the same work to several agents";
     const DESCRIPTION: &'static str = "Agent: give the same task to several AI command-line programs at once, as one \
         task with one result per agent. A slow or failing agent does not delay the others: get_task_status returns \
-        each result as it comes. For one agent, or to choose model or conversation, use use_agent.";
+        each result when it is ready. For one agent, or to choose model or conversation, use use_agent.";
     const TOOLSET: Toolset = Toolset::Agents;
     const ANNOTATIONS: Annotations =
         Annotations { read_only: false, destructive: true, idempotent: false, open_world: true };
@@ -103,8 +103,8 @@ async fn names(cx: &ToolContext, wished: Option<&[String]>) -> Result<Vec<String
     if let Some(wished) = wished {
         let twice = wished.iter().enumerate().find(|(at, name)| wished[..*at].contains(name));
         if let Some((_, name)) = twice {
-            let message = format!("{name} is named twice; each agent runs once. For a second run call use_agent");
-            return Err(ToolError::param("cli_names", "names that differ", name, message));
+            let message = format!("{name} is named twice, but each agent runs once; for a second run call use_agent");
+            return Err(ToolError::param("cli_names", "different names", name, message));
         }
         return Ok(wished.to_vec());
     }

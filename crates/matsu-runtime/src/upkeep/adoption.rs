@@ -175,11 +175,14 @@ async fn relocate(runtime: &Runtime, left: &LeftRun, job: &Job) -> Result<(), St
 async fn lose(runtime: &Runtime, left: &LeftRun, job: &Job) -> Result<(), StoreError> {
     let seconds = runtime.host_grace().as_secs();
     let next = job.task_id.as_ref().map(|task| {
-        format!(". To go on from there, on that host: {}. To begin anew: matsu retry {task}", go_on_command(task))
+        format!(
+            ". To go on from there, on that host: {}. To start again from the beginning: matsu retry {task}",
+            go_on_command(task)
+        )
     });
     let message = format!(
-        "host {} did not reconnect within {seconds} s. What the run had printed is kept. If the host comes back, it ends \
-         the run and keeps its changes there as a branch (matsu branches){}",
+        "host {} did not reconnect within {seconds} s. The output of the run so far is kept. If the host comes back, \
+         it ends the run and keeps its changes there as a branch (matsu branches){}",
         left.host,
         next.unwrap_or_default()
     );

@@ -55,7 +55,7 @@ impl Addresses {
     /// A browser that was led here under another name sends that name; a page of ours never does.
     fn host<'h>(&self, headers: &'h HeaderMap) -> Result<Authority<'h>, Problem> {
         let host = host_of(headers).filter(|host| self.is_ours(*host));
-        host.ok_or_else(|| foreign("the Host header is not this server's; see server.public_url and server.names"))
+        host.ok_or_else(|| foreign("the Host header does not name this server; see server.public_url and server.names"))
     }
 
     fn is_ours(&self, host: Authority<'_>) -> bool {
@@ -80,11 +80,13 @@ impl Addresses {
         }
         if origin.is_some() && origin.as_ref() == public {
             return Err(foreign(
-                "the Origin header is that of server.public_url, but the Host header is not; let the proxy pass the \
-                 Host header on as it came",
+                "the Origin header matches server.public_url, but the Host header does not; let the proxy pass the \
+                 Host header on unchanged",
             ));
         }
-        Err(foreign("the Origin header is not this server's; behind a proxy, set server.public_url to its address"))
+        Err(foreign(
+            "the Origin header does not name this server; behind a proxy, set server.public_url to its address",
+        ))
     }
 }
 

@@ -138,8 +138,7 @@ pub(crate) async fn identify(app: &App, secret: &str) -> Result<(Caller, Present
     }
     let session =
         Sessions::of(app.runtime()).session_by_token(secret).await.map_err(|error| Problem::from_store(&error))?;
-    let unknown =
-        || refused("the token is unknown or was revoked; `matsu token list` shows those that hold".to_owned());
+    let unknown = || refused("the token is unknown or was revoked; `matsu token list` shows the valid ones".to_owned());
     let session = session.ok_or_else(unknown)?;
     let rights =
         Access::of(app.runtime()).rights_of(&session.owner).await.map_err(|error| Problem::from_store(&error))?;

@@ -20,7 +20,9 @@ pub async fn watch(app: App) {
             };
             // A store that does not answer now is asked again.
             if let Ok(false) = is_live {
-                tracing::info!("a token was revoked, has expired, or its session has ended; what it had open ends");
+                tracing::info!(
+                    "a token was revoked, has expired, or its session has ended; its open requests are ended"
+                );
                 app.open_calls().end(&hash);
             }
         }

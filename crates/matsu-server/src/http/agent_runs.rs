@@ -30,9 +30,9 @@ pub fn routes() -> Resource {
     let diff = operation("read_task_diff", "The patch of a run that wrote in a worktree.").query::<DiffQuery>();
     let files = operation("list_task_files", "The files that a run changed, with counts of lines.").query::<RunQuery>();
     let receipt = operation("read_task_receipt", "Outcome of the check of a run's last commit.").query::<RunQuery>();
-    let verify = operation("verify_task_receipt", "Runs that check again, as a task of its own.").query::<RunQuery>();
+    let verify = operation("verify_task_receipt", "Runs the check again, as a separate task.").query::<RunQuery>();
     let answer = operation("answer_task", "Answers the question of a run.").body::<TaskAnswerBody>();
-    let questions = operation("list_task_questions", "What the runs of a task ask and nothing has answered yet.");
+    let questions = operation("list_task_questions", "The open questions of the runs of a task.");
     Resource::default()
         .get("/agent-definitions", definitions.answers::<AnyObject>(), list)
         .get("/tasks/{id}/log", log.answers::<AnyObject>(), read_log)
@@ -47,7 +47,7 @@ pub fn routes() -> Resource {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CheckQuery {
-    /// Also ask whether each is logged in.
+    /// Also check whether each agent is logged in.
     #[serde(default)]
     check_auth: bool,
 }
@@ -78,11 +78,11 @@ pub async fn begin(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LogQuery {
-    /// From this byte on; without it the last bytes.
+    /// The first byte of the part. Absent: the last bytes of the log.
     offset: Option<u64>,
-    /// Of several runs: which agent's.
+    /// With several runs: the agent of one of them.
     agent: Option<String>,
-    /// Only the result, without what the run was doing.
+    /// Only the result, without the actions of the run.
     #[serde(default)]
     result_only: bool,
 }
@@ -114,16 +114,16 @@ async fn read_log(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunQuery {
-    /// Of several runs: which agent's.
+    /// With several runs: the agent of one of them.
     pub(super) agent: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DiffQuery {
-    /// Of several runs: which agent's.
+    /// With several runs: the agent of one of them.
     agent: Option<String>,
-    /// Only the part about this file, as the list of files names it.
+    /// Only the patch of this file, by its name in the list of files.
     path: Option<String>,
 }
 
@@ -162,7 +162,7 @@ struct FileBody {
     added: u64,
     removed: u64,
     is_binary: bool,
-    /// How many bytes its part of the patch has.
+    /// Bytes of its part of the patch.
     patch_bytes: usize,
 }
 
@@ -228,7 +228,7 @@ struct QuestionBody {
     agent: Option<String>,
     id: String,
     text: String,
-    /// Empty: it takes any text.
+    /// Empty: any text is an answer.
     options: Vec<String>,
 }
 
@@ -270,7 +270,7 @@ impl From<AnswerBody> for Answer {
 struct TaskAnswerBody {
     /// The question's id.
     id: String,
-    /// The job that asks; may be left out where only one asks under that id.
+    /// The job that asks; needed only if several jobs ask with that id.
     job_id: Option<String>,
     option: Option<String>,
     text: Option<String>,

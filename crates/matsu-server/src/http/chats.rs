@@ -39,7 +39,7 @@ pub fn routes() -> Resource {
         "Stops the answer that is being written; its text so far is kept and the chat stays open.",
     )
     .body::<StopWish>();
-    let answer = operation("answer_in_chat", "Answers what the agent of a chat has asked.").body::<AnswerBody>();
+    let answer = operation("answer_in_chat", "Answers the question of a chat's agent.").body::<AnswerBody>();
     Resource::default()
         .get("/chats", list_chats.answers::<PageBody<ChatBody>>(), list)
         .post("/chats", open_chat.answers::<ChatBody>(), open)
@@ -90,7 +90,7 @@ async fn list(
 ]))]
 struct ChatWish {
     agent_id: Option<String>,
-    /// `default`, if absent.
+    /// Absent: `default`.
     project_id: Option<String>,
     /// Instead of an agent: the models that may speak; an empty list means all of them.
     models: Option<Vec<String>>,
@@ -117,7 +117,7 @@ async fn open(
     }
     let agent = wish
         .agent_id
-        .ok_or_else(|| Problem::invalid("agent_id or models is required: the agent, or the models, of the chat"))?;
+        .ok_or_else(|| Problem::invalid("agent_id or models is required: the agent or the models of the chat"))?;
     // Named agents are the installation's, and a run has chats with models only.
     if caller.only_own().is_some() || run.is_some() {
         return Err(StoreError::NotFound { what: "agent", id: agent }.into());
@@ -172,7 +172,7 @@ struct MessageWish {
     #[schemars(length(min = 1, max = 200_000), regex(pattern = r"\S"))]
     content: String,
     reply_to: Option<String>,
-    /// In a chat with models: who is to answer, whatever the content begins with. Absent: whom it mentions.
+    /// In a chat with models: the models that must answer, independent of the content. Absent: those that it mentions.
     to: Option<Vec<String>>,
     /// To models: at most 8 images as Base64 (PNG, JPEG, GIF, WebP), together at most 2.75 MB.
     #[serde(default)]
@@ -191,7 +191,7 @@ async fn write_message(
     let posted = match kind {
         ChatKind::Agent(_) if !images.is_empty() => {
             return Err(Problem::invalid(
-                "an agent takes no images with a message; save them as files that it can read",
+                "a message to an agent cannot contain images; save them as files that it can read",
             ));
         }
         ChatKind::Agent(_) => {

@@ -53,7 +53,7 @@ pub struct EventBody {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EventsQuery {
-    /// Where to go on; the id of the last event that was read. `Last-Event-ID` says the same.
+    /// The id of the last event that was read; the stream continues after it. The header `Last-Event-ID` does the same.
     cursor: Option<String>,
     /// `queue` (every job), `task/<id>` (the jobs of one task); separated by commas.
     #[serde(default)]

@@ -26,10 +26,10 @@ pub fn routes() -> Resource {
 struct ListQuery {
     state: Option<JobState>,
     slot: Option<Slot>,
-    /// By insertion; the oldest first by default.
+    /// The order, by insertion. Absent: the oldest first.
     #[serde(default)]
     order: OrderWord,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<i64>,
     limit: Option<u32>,
 }

@@ -19,7 +19,7 @@ use crate::wire::TaskBody;
 
 pub fn routes() -> Resource {
     let start = operation("start_merge", "Merges the changes of several runs into one branch, as a task.");
-    let read = operation("read_task_merge", "Where a merge stands: its branch, and each task with its state.");
+    let read = operation("read_task_merge", "The state of a merge: its branch, and each task with its state.");
     Resource::default().post("/merges", start.body::<MergeBody>().answers::<TaskBody>(), start_merge).get(
         "/tasks/{id}/merge",
         read.answers::<AnyObject>(),
@@ -34,9 +34,9 @@ struct MergeBody {
     tasks: Vec<String>,
     /// A branch that is checked out nowhere. Absent: a new one.
     into: Option<String>,
-    /// A line for the shell that must exit with 0 after each merge. Absent: the check of the tasks.
+    /// A shell line that must exit with 0 after each merge. Absent: the check of the tasks.
     check: Option<String>,
-    /// How often a conflict or a failed check goes back to the agent of that task. Absent: never.
+    /// How often a conflict or a failed check is sent back to the agent of that task. Absent: never.
     fix: Option<u32>,
 }
 

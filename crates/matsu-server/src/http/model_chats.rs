@@ -47,12 +47,12 @@ struct ModelsBody {
 
 #[derive(Serialize, JsonSchema)]
 struct ModelBody {
-    /// What it is called by: `@name`.
+    /// Its name in a chat: `@name`.
     name: String,
-    /// What its vendor calls it.
+    /// Its name at the vendor.
     model: String,
     wire: String,
-    /// Whether it answers a line without a mention.
+    /// Whether it answers a message without a mention.
     default: bool,
 }
 
@@ -150,13 +150,13 @@ async fn list_images(
 struct ApprovalWish {
     /// The id of a tool use in state `awaiting_approval`.
     call_id: String,
-    /// Whose call; needed only where two models wait with calls of one id.
+    /// The model of the call; needed only if two models wait with calls of the same id.
     model: Option<String>,
     allow: bool,
-    /// The same holds for every later call of this tool in this chat.
+    /// The same answer applies to every later call of this tool in this chat.
     #[serde(default)]
     always: bool,
-    /// With `allow`: the same holds for this tool in every chat of the page, also in later ones. Only of the local owner.
+    /// With `allow`: the same applies to this tool in every chat of the page, also in later ones. Local owner only.
     #[serde(default)]
     remember: bool,
 }
@@ -185,7 +185,7 @@ struct DescribeWish {
     /// 1 to 100 characters on one line, unique among the caller's chats.
     #[schemars(length(min = 1, max = 100), regex(pattern = r"^[^\r\n]*\S[^\r\n]*$"))]
     name: Option<String>,
-    /// Up to 100,000 characters; empty: none.
+    /// Up to 100,000 characters; empty: no system prompt.
     #[schemars(length(max = 100_000))]
     system_prompt: Option<String>,
 }

@@ -22,7 +22,9 @@ pub fn routes() -> Resource {
         )
         .get(
             "/slots",
-            operation("list_slots", "How much runs, and how much may.").answers::<ListBody<SlotBody>>().for_admins(),
+            operation("list_slots", "The slots, with the permits in use and the limit.")
+                .answers::<ListBody<SlotBody>>()
+                .for_admins(),
             slots,
         )
 }

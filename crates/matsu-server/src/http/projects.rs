@@ -16,9 +16,9 @@ use crate::wire::{PageBody, PageQuery};
 
 pub fn routes() -> Resource {
     let projects = operation("list_projects", "Projects, oldest first.").query::<PageQuery>();
-    let make_project = operation("make_project", "Makes a project.").body::<ProjectWish>();
+    let make_project = operation("make_project", "Creates a project.").body::<ProjectWish>();
     let agents = operation("list_named_agents", "Agents with a name, oldest first.").query::<PageQuery>();
-    let make_agent = operation("make_agent", "Makes an agent; its passkey is shown once.").body::<AgentWish>();
+    let make_agent = operation("make_agent", "Creates an agent; its passkey is shown once.").body::<AgentWish>();
     Resource::default()
         .get("/projects", projects.answers::<PageBody<ProjectBody>>(), list_projects)
         .post("/projects", make_project.creates::<ProjectBody>().for_admins(), make_a_project)
@@ -42,7 +42,7 @@ async fn list_projects(
 struct ProjectWish {
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
     id: String,
-    /// The id, if absent.
+    /// Absent: the id.
     #[schemars(length(min = 1, max = 100), regex(pattern = r"\S"))]
     name: Option<String>,
     working_directory: Option<String>,
@@ -74,10 +74,10 @@ async fn list_agents(
 struct AgentWish {
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
     id: String,
-    /// The id, if absent.
+    /// Absent: the id.
     #[schemars(length(min = 1, max = 100), regex(pattern = r"\S"))]
     name: Option<String>,
-    /// Which command line starts it; one without comes by itself.
+    /// The definition of the program that is started for it. Absent: nothing is started; the agent connects by itself.
     definition: Option<String>,
     system_prompt: Option<String>,
 }

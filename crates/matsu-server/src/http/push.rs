@@ -19,9 +19,10 @@ use crate::resource::{Resource, operation};
 use crate::wire::time;
 
 pub fn routes() -> Resource {
-    let read = operation("read_push", "Whether notices can be pushed to browsers, and to which of yours they are.");
+    let read =
+        operation("read_push", "Whether notices can be pushed to browsers, and which of your browsers get them.");
     let subscribe = operation("subscribe_push", "Pushes your notices to this browser, until its session ends.");
-    let unsubscribe = operation("unsubscribe_push", "Pushes nothing to that browser any more.");
+    let unsubscribe = operation("unsubscribe_push", "Stops the notices to a browser.");
     Resource::default()
         .get("/push", read.answers::<PushBody>(), self::read)
         .post("/push", subscribe.body::<SubscribeBody>().creates::<SubscriptionBody>(), self::subscribe)
@@ -32,7 +33,7 @@ pub fn routes() -> Resource {
 struct PushBody {
     /// The name of your channel; absent: none of the kind `push` is configured for you.
     channel: Option<String>,
-    /// What a browser subscribes to, in base64url.
+    /// The public key with which a browser subscribes, in base64url.
     public_key: Option<String>,
     /// Oldest first.
     items: Vec<SubscriptionBody>,

@@ -30,7 +30,7 @@ pub fn routes() -> Resource {
     )
 }
 
-/// In which form.
+/// The form of the report.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Format {
@@ -79,7 +79,7 @@ fn csl(report: &Report) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PassageQuery {
-    /// Mark only this quote; else everything that claims quote from the passage.
+    /// The quote to mark. Absent: every quote of the passage.
     quote: Option<String>,
 }
 

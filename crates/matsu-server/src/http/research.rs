@@ -23,7 +23,7 @@ use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
     let queue = operation("queue_searches", "Queues searches for a research task.").body::<Searches>();
-    let status = operation("research_status", "Where a research task stands, at once or when it has news.");
+    let status = operation("research_status", "The status of a research task, at once or when it changes.");
     let materials = operation("read_materials", "The claims of a research task, in pages.").query::<MaterialsFields>();
     let graph = operation("read_graph", "The evidence graph, in pages of claims.").query::<MaterialsFields>();
     Resource::default()
@@ -38,11 +38,11 @@ pub fn routes() -> Resource {
 fn human_side() -> Resource {
     let queue = operation("read_auth_queue", "Pages that wait for a person.").query::<AuthFields>();
     let resolve_auth = operation("resolve_auth", "Settles pages that waited for a person.").body::<Resolution>();
-    let keep = operation("keep_cookies", "Keeps cookies that a person pasted, for one domain.").body::<CookiesBody>();
+    let keep = operation("keep_cookies", "Stores cookies that a person pasted, for one domain.").body::<CookiesBody>();
     let correct = operation("give_feedback", "Corrects a domain, a claim or an edge.").body::<Correction>();
-    let back = operation("roll_back_calibration", "Puts an earlier calibration in force again.").body::<Rollback>();
-    let sweep = operation("collect_garbage", "Removes evidence that no task reaches.").body::<GcBody>();
-    let log = operation("read_feedback", "What was corrected, newest first.");
+    let back = operation("roll_back_calibration", "Makes an earlier calibration active again.").body::<Rollback>();
+    let sweep = operation("collect_garbage", "Removes evidence that no task uses.").body::<GcBody>();
+    let log = operation("read_feedback", "Corrections, newest first.");
     Resource::default()
         .get("/auth-queue", queue.answers::<AnyObject>(), auth_queue)
         .post("/auth-queue/resolve", resolve_auth.answers::<AnyObject>(), resolve)
@@ -186,7 +186,7 @@ async fn resolve(State(app): State<App>, caller: Caller, Json(body): Json<Value>
     tool(&app, caller, "resolve_auth", body).await.map(Json)
 }
 
-/// Cookies that a person pastes. They come this way alone: no tool takes them, so no model sees them.
+/// Cookies that a person pastes. Only this route takes them: no tool does, so no model sees them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CookiesBody {

@@ -13,8 +13,8 @@ use crate::problem::Problem;
 use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
-    let read = operation("read_research_model", "Which model research uses, and whether a person is to choose one.");
-    let choose = operation("choose_research_model", "Chooses the model that research uses, where the setting is auto.");
+    let read = operation("read_research_model", "The model that research uses, and whether a person must choose one.");
+    let choose = operation("choose_research_model", "Chooses the model that research uses, if the setting is auto.");
     Resource::default().get("/research/model", read.answers::<AnyObject>(), state).post(
         "/research/model",
         choose.body::<Choice>().answers::<AnyObject>().for_admins(),

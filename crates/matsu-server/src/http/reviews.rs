@@ -20,9 +20,9 @@ use crate::resource::{Resource, operation};
 use crate::wire::{NoFields, PageBody, TaskBody, time};
 
 pub fn routes() -> Resource {
-    let apply =
-        operation("apply_task_diff", "Writes the changes of a run into the tree it began with.").query::<ApplyQuery>();
-    let undo = operation("undo_task_apply", "Takes back what was applied.").query::<RunQuery>();
+    let apply = operation("apply_task_diff", "Writes the changes of a run into the tree from which it started.")
+        .query::<ApplyQuery>();
+    let undo = operation("undo_task_apply", "Takes back applied changes.").query::<RunQuery>();
     let discard = operation("discard_task_diff", "Removes the branch of a run.").query::<RunQuery>();
     let send_back =
         operation("send_task_back", "Sends a comment into the conversation of a run; a new task continues the work.");
@@ -38,12 +38,12 @@ pub fn routes() -> Resource {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ApplyQuery {
-    /// Of several runs: which agent's.
+    /// With several runs: the agent of one of them.
     agent: Option<String>,
-    /// Write files that both have changed with conflict markers.
+    /// Write files that you and the run have changed with conflict markers.
     #[serde(default)]
     merge: bool,
-    /// Let the agent resolve conflicts, in a new task on your tree as it is now.
+    /// Let the agent resolve conflicts, in a new task on the current state of your tree.
     #[serde(default)]
     send_back: bool,
 }
@@ -58,7 +58,7 @@ async fn apply_diff(
     let (id, agent) = (TaskId::from_text(id), query.agent.as_deref());
     if query.send_back {
         if query.merge || agent.is_some() {
-            return Err(Problem::new(ErrorCode::InvalidParams, "send_back goes alone, without merge and agent"));
+            return Err(Problem::new(ErrorCode::InvalidParams, "send_back cannot be combined with merge or agent"));
         }
         return Ok(Json(match Repos::of(app.runtime()).apply_or_send_back(&caller.principal, &id).await? {
             AppliedOrSent::Applied(applied) => applied_body(&applied),
@@ -153,12 +153,12 @@ struct BranchBody {
     title: String,
     agent: String,
     branch: String,
-    /// Where the branch lies.
+    /// The repository of the branch.
     repository: String,
     files: u64,
     insertions: u64,
     deletions: u64,
-    /// What was decided about it; absent: nothing yet.
+    /// The decision about it. Absent: none yet.
     state: Option<ReviewState>,
     finished_at: Option<String>,
 }

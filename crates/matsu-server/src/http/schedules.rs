@@ -16,10 +16,10 @@ use crate::wire::{PageBody, PageQuery, PauseBody, time};
 
 pub fn routes() -> Resource {
     let list = operation("list_schedules", "Schedules, oldest first.").query::<PageQuery>();
-    let add = operation("add_schedule", "Adds work that starts by itself.").body::<NewBody>();
+    let add = operation("add_schedule", "Adds a schedule: work that starts at certain times.").body::<NewBody>();
     let pause = operation("pause_schedule", "Pauses or resumes a schedule.").body::<PauseBody>();
     let remove = operation("remove_schedule", "Removes a schedule; tasks that it started stay.");
-    let firings = operation("list_firings", "Outcome of each time of a schedule, newest first.").query::<PageQuery>();
+    let firings = operation("list_firings", "Outcome of each firing of a schedule, newest first.").query::<PageQuery>();
     Resource::default()
         .get("/schedules", list.answers::<PageBody<ScheduleBody>>(), self::list)
         .post("/schedules", add.answers::<ScheduleBody>(), self::add)
@@ -52,9 +52,9 @@ struct NewBody {
     searches: Vec<String>,
     /// The folder to work in.
     directory: Option<String>,
-    /// What happens while the work of the time before is not over. Absent: skip.
+    /// What happens if the previous work has not ended. Absent: skip.
     overlap: Option<Overlap>,
-    /// Whether a time that passed without a daemon is made up for, once. Absent: yes.
+    /// Whether a time that passed while no daemon ran is made up for, once. Absent: yes.
     catch_up: Option<bool>,
 }
 
@@ -94,7 +94,7 @@ struct ScheduleBody {
     directory: Option<String>,
     overlap: Overlap,
     catch_up: bool,
-    /// Why it does not fire at the moment; absent: it does.
+    /// Why it does not fire at the moment. Absent: it fires.
     paused: Option<String>,
     /// Absent: never again.
     next_at: Option<String>,

@@ -51,7 +51,7 @@ async fn begin(State(app): State<App>, headers: HeaderMap, Json(body): Json<LogI
 struct SessionBody {
     principal: String,
     role: Role,
-    /// The token behind this session; absent for a process that opened the store itself.
+    /// The token of this session. Absent for a process that opened the store itself.
     token_id: Option<String>,
     version: String,
     store: String,

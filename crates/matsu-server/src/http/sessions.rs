@@ -22,7 +22,7 @@ use crate::wire::people::{NotificationBody, SessionBody};
 
 pub fn routes() -> Resource {
     let list_sessions = operation("list_sessions", "Sessions of agents, newest first.").query::<ListQuery>();
-    let send = operation("send_notification", "A notice or an interrupt for a session.").body::<NoticeWish>();
+    let send = operation("send_notification", "Sends a notice or an interrupt to a session.").body::<NoticeWish>();
     let list = operation("list_notifications", "Notifications, newest first.").query::<NotificationQuery>();
     Resource::default()
         .get("/sessions", list_sessions.answers::<PageBody<SessionBody>>(), sessions)

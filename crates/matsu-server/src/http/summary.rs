@@ -30,7 +30,7 @@ pub struct SummaryBody {
     pub awaiting_input: i64,
     /// Tasks that failed in the last 24 hours.
     pub failed: i64,
-    /// Calls that are held open by the one wait, in the process that answers; for admins, else none are counted.
+    /// Open waits in the process that answers; only admins see a count.
     pub waiters: usize,
     pub slots: Vec<SlotSummary>,
 }

@@ -20,7 +20,7 @@ use crate::resource::{Resource, operation};
 use crate::wire::TaskBody;
 
 pub fn routes() -> Resource {
-    let doc = operation("wait_for_task", "Holds the call until the task has news.").query::<WaitQuery>();
+    let doc = operation("wait_for_task", "Waits until the task changes.").query::<WaitQuery>();
     Resource::default().get("/tasks/{id}/wait", doc.answers::<AnyObject>(), wait)
 }
 

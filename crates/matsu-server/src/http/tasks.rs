@@ -25,7 +25,7 @@ pub fn routes() -> Resource {
     let list_tasks = operation("list_tasks", "The caller's tasks, newest first.").query::<ListQuery>();
     let change_task = operation("change_task", "Pauses, blocks, resumes or stops a task.").body::<ChangeBody>();
     let task_jobs = operation("list_task_jobs", "The jobs of one task, oldest first.").query::<PageQuery>();
-    let retry_task = operation("retry_task", "Runs it again, as a new task.").query::<RetryQuery>();
+    let retry_task = operation("retry_task", "Runs a task again, as a new task.").query::<RetryQuery>();
     Resource::default()
         .get("/tasks", list_tasks.answers::<PageBody<TaskBody>>(), list)
         .get("/tasks/{id}", operation("read_task", "One task.").answers::<TaskBody>(), read)
@@ -40,7 +40,7 @@ struct ListQuery {
     kind: Option<TaskKind>,
     status: Option<TaskStatus>,
     parent: Option<String>,
-    /// Words that are in its title, in what was asked or in what came out; the first four count.
+    /// Words in the title, the question or the result of a task; only the first four count.
     q: Option<String>,
     after: Option<i64>,
     limit: Option<u32>,
@@ -110,7 +110,7 @@ pub async fn hand_over(app: &App, caller: Caller, wish: Map<String, Value>) -> R
     Ok(json!(TaskBody::from(&task)))
 }
 
-/// What a person can make of a task.
+/// The changes that a person can make to a task.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Wanted {
@@ -136,7 +136,7 @@ struct ChangeBody {
     status: Option<Wanted>,
     /// Gives the task to another agent.
     agent_id: Option<String>,
-    /// How hard to stop; only with `cancelled` and `completed`.
+    /// graceful or immediate; only with `cancelled` and `completed`.
     mode: Option<StopMode>,
     message: Option<String>,
 }
@@ -200,7 +200,7 @@ async fn stop(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RetryQuery {
-    /// Go on with runs of agents where they ended, instead of from the start.
+    /// Continue the runs of agents where they ended, instead of starting them again.
     #[serde(default, rename = "continue")]
     continues: bool,
 }

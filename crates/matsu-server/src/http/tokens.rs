@@ -24,7 +24,7 @@ use crate::wire::{PageBody, PageQuery, TokenBody};
 pub fn routes() -> Resource {
     let list_tokens = operation("list_tokens", "Tokens, revoked ones included. An admin sees those of all users.")
         .query::<PageQuery>();
-    let make_token = operation("make_token", "Makes a named token; its secret is shown once.").body::<MakeBody>();
+    let make_token = operation("make_token", "Creates a named token; its secret is shown once.").body::<MakeBody>();
     Resource::default()
         .get("/tokens", list_tokens.answers::<PageBody<TokenBody>>(), list)
         .post("/tokens", make_token.creates::<MadeBody>().for_admins(), make)
@@ -49,13 +49,13 @@ struct MakeBody {
     /// Not blank.
     #[schemars(length(min = 1, max = 100), regex(pattern = r"\S"))]
     name: String,
-    /// Whose it is; the local owner's, if absent.
+    /// The user that owns it. Absent: the local owner.
     user: Option<String>,
-    /// The local owner's are admin or viewer; another user's are member, if absent.
+    /// For tokens of the local owner: admin or viewer. For tokens of another user, absent: member.
     role: Option<Role>,
     /// The only tools it is offered: core, all, or toolsets separated by commas.
     tools: Option<String>,
-    /// It is refused after this many seconds. Absent: it holds until it is revoked.
+    /// It is refused after this many seconds. Absent: it is valid until it is revoked.
     #[schemars(range(min = 1, max = 315_360_000))]
     expires_in_seconds: Option<u64>,
 }
@@ -73,7 +73,7 @@ async fn make(
 ) -> Result<(StatusCode, Json<MadeBody>), Problem> {
     // One without the limit would make it void.
     if caller.rights.tools.is_some() {
-        let message = "a token that is limited to some tools makes no tokens; use one without that limit";
+        let message = "a token that is limited to some tools cannot create tokens; use one without that limit";
         return Err(Problem::new(ErrorCode::Forbidden, message));
     }
     let (token, secret) = app.tokens().make(wish(body)?).await?;

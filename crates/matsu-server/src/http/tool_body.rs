@@ -95,7 +95,7 @@ fn research() -> Value {
     let mut schema = with(fields("create_task"), "kind", json!({ "const": "research" }));
     schema["properties"]["query"]["pattern"] = NOT_BLANK.into();
     schema["properties"]["folders"] = json!({
-        "type": "array", "items": { "type": "string" }, "description": "Folders that the engine local may look into.",
+        "type": "array", "items": { "type": "string" }, "description": "Folders that the engine local may search.",
     });
     let config = &mut schema["properties"]["config"]["properties"];
     config["language"]["pattern"] = LANGUAGE.into();
@@ -109,7 +109,7 @@ fn named_agent() -> Value {
         "properties": {
             "kind": { "const": "agent" },
             "agent_id": { "type": "string" },
-            "project_id": { "type": ["string", "null"], "description": "`default`, if absent." },
+            "project_id": { "type": ["string", "null"], "description": "Absent: `default`." },
             "message": { "type": "string", "pattern": NOT_BLANK },
         },
         "required": ["kind", "agent_id", "message"],

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::resource::{Resource, operation};
 
 pub fn routes() -> Resource {
-    let call_tool = operation("call_tool", "Calls a tool; answers as over MCP.").body::<AnyObject>();
+    let call_tool = operation("call_tool", "Calls a tool; the reply is the same as over MCP.").body::<AnyObject>();
     Resource::default()
         .get(
             "/tools",
@@ -52,7 +52,10 @@ async fn call(
 ) -> Result<Json<Value>, Problem> {
     let Some(entry) = TOOLS.iter().find(|tool| tool.name == name) else {
         let names = TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
-        return Err(Problem::new(ErrorCode::ResourceNotFound, format!("there is no tool {name}; there are {names}")));
+        return Err(Problem::new(
+            ErrorCode::ResourceNotFound,
+            format!("there is no tool {name}; the tools are {names}"),
+        ));
     };
     let cx = super::tool_call::context(&app, caller, peer.unwrap_or_default().0);
     match dispatch::call(entry, &cx, arguments).await {

@@ -20,7 +20,7 @@ use crate::resource::{Resource, operation};
 const USUAL_SPAN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 pub fn routes() -> Resource {
-    let read = operation("read_usage", "What runs of agents have cost, in sums.").query::<UsageQuery>();
+    let read = operation("read_usage", "The cost of the runs of agents, in sums.").query::<UsageQuery>();
     Resource::default().get("/usage", read.answers::<UsageBody>(), read_usage)
 }
 
@@ -31,9 +31,9 @@ struct UsageQuery {
     from: Option<String>,
     /// RFC 3339. Absent: now.
     until: Option<String>,
-    /// Where days begin, such as Europe/Berlin. Absent: UTC.
+    /// The time zone of the days, such as Europe/Berlin. Absent: UTC.
     timezone: Option<String>,
-    /// What sums are kept apart by: of day, agent, model and project, separated by commas. Absent: day,agent,model.
+    /// How the sums are grouped: day, agent, model, project, separated by commas. Absent: day,agent,model.
     by: Option<String>,
 }
 
@@ -54,14 +54,14 @@ struct SumBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
     runs: u64,
-    /// Runs whose program did not say what it cost.
+    /// Runs whose program did not report the cost.
     unknown_runs: u64,
     input_tokens: u64,
     output_tokens: u64,
     /// Absent: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
-    /// Some of the cost follows from your prices.
+    /// A part of the cost is computed from your prices.
     is_estimate: bool,
 }
 
@@ -94,8 +94,9 @@ impl UsageQuery {
         let from = time("from", &self.from, until.minus(USUAL_SPAN))?.max(until.minus(SPENT_KEPT));
         let words = self.by.as_deref().unwrap_or("day,agent,model").split(',').map(str::trim);
         let by = words.map(|word| {
-            UsageBy::parse(word)
-                .ok_or_else(|| Problem::invalid(format!("by must be of day, agent, model and project, got {word}")))
+            UsageBy::parse(word).ok_or_else(|| {
+                Problem::invalid(format!("by must contain only day, agent, model and project, got {word}"))
+            })
         });
         let timezone = self.timezone.clone().unwrap_or_else(|| "UTC".to_owned());
         Ok(UsageWish { from, until, timezone, by: by.collect::<Result<_, _>>()? })

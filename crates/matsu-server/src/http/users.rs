@@ -17,8 +17,9 @@ use crate::wire::{PageBody, PageQuery, time};
 
 pub fn routes() -> Resource {
     let list_users = operation("list_users", "Users, oldest first.").query::<PageQuery>();
-    let put_user = operation("put_user", "Adds a user, or gives one other folders.").body::<UserWish>();
-    let remove_user = operation("remove_user", "Revokes its tokens and ends its sessions; its tasks stay.");
+    let put_user = operation("put_user", "Adds a user, or changes its folders.").body::<UserWish>();
+    let remove_user =
+        operation("remove_user", "Removes a user: revokes its tokens and ends its sessions; its tasks stay.");
     Resource::default()
         .get("/users", list_users.answers::<PageBody<UserBody>>().for_admins(), list)
         .post("/users", put_user.answers::<UserBody>().for_admins(), put)
@@ -28,7 +29,7 @@ pub fn routes() -> Resource {
 #[derive(Serialize, JsonSchema)]
 pub struct UserBody {
     name: String,
-    /// Where its agents may work and which folders its research may read, with everything below.
+    /// Folders, with everything in them, in which its agents may work and which its research may read.
     roots: Vec<String>,
     created_at: String,
 }
@@ -64,7 +65,9 @@ async fn put(State(app): State<App>, Json(wish): Json<UserWish>) -> Result<Json<
     for root in &wish.roots {
         let real = root.canonicalize().ok().filter(|real| root.is_absolute() && real.is_dir());
         let shown = root.display();
-        roots.push(real.ok_or_else(|| Problem::invalid(format!("{shown} is not the absolute path of a folder here")))?);
+        roots.push(real.ok_or_else(|| {
+            Problem::invalid(format!("{shown} is not the absolute path of a folder on this machine"))
+        })?);
     }
     let user = Access::of(app.runtime()).put_user(&user, &roots).await?;
     app.tokens().forget_all();
@@ -91,7 +94,9 @@ async fn remove(State(app): State<App>, Path(name): Path<String>) -> Result<Json
 pub fn user_named(name: &str) -> Result<Principal, Problem> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
-        return Err(Problem::invalid("the name of a user has 1 to 64 letters, digits, dots, hyphens or underscores"));
+        return Err(Problem::invalid(
+            "the name of a user must have 1 to 64 letters, digits, dots, hyphens or underscores",
+        ));
     }
     if name == "local" {
         return Err(Problem::invalid("local is the owner of this installation; choose another name"));

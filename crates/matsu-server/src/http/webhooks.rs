@@ -16,12 +16,13 @@ use crate::wire::{PageBody, PageQuery, PauseBody, time};
 
 pub fn routes() -> Resource {
     let list = operation("list_webhooks", "Webhooks, oldest first.").query::<PageQuery>();
-    let add = operation("add_webhook", "Adds an address that another service sends to; the answer has its secret.");
+    let add = operation("add_webhook", "Adds a webhook; the reply contains its address and its secret.");
     let pause = operation("pause_webhook", "Pauses or resumes a webhook.").body::<PauseBody>();
-    let test = operation("test_webhook", "Takes a delivery of your own, as if it had arrived.").body::<TestBody>();
+    let test = operation("test_webhook", "Processes a test delivery from you, as if the service had sent it.")
+        .body::<TestBody>();
     let remove = operation(
         "remove_webhook",
-        "Removes a webhook and drops what waits for its start; tasks that it started stay.",
+        "Removes a webhook and drops its deliveries that wait; tasks that it started stay.",
     );
     let deliveries = operation("list_deliveries", "Outcome of each delivery to a webhook, newest first.");
     Resource::default()
@@ -45,7 +46,7 @@ struct NewBody {
     name: String,
     /// How its deliveries are signed. Absent: standard.
     kind: Option<WebhookKind>,
-    /// Absent: one is made.
+    /// Absent: Matsu creates one.
     secret: Option<String>,
     /// The arguments of use_agent. `message` is the template, in which {{issue.title}} names a field of what was sent.
     /// It is read-only unless `mode` says otherwise.
@@ -59,12 +60,12 @@ struct WebhookBody {
     webhook_id: String,
     name: String,
     kind: WebhookKind,
-    /// Where to send to, on this server.
+    /// The path for deliveries on this server.
     path: String,
     /// What it starts, in one line.
     starts: String,
     directory: Option<String>,
-    /// Why it takes nothing at the moment; absent: it does.
+    /// Why it accepts no delivery at the moment. Absent: it accepts them.
     paused: Option<String>,
     created_at: String,
 }
@@ -74,7 +75,7 @@ struct WebhookBody {
 struct AddedBody {
     #[serde(flatten)]
     webhook: WebhookBody,
-    /// For the sender. It is shown this once.
+    /// The secret for the sender. It is shown only here.
     secret: String,
 }
 
@@ -105,7 +106,7 @@ impl From<&Webhook> for WebhookBody {
 
 #[derive(Serialize, JsonSchema)]
 struct DeliveryBody {
-    /// The sender's id of it.
+    /// The sender's id of the delivery.
     key: String,
     received_at: String,
     state: DeliveryState,

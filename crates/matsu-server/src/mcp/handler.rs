@@ -359,7 +359,7 @@ impl ServerHandler for McpHandler {
         };
         let ids = acknowledgement::named(sent.params.as_ref());
         if let Err(error) = Tasks::of(self.app.runtime()).acknowledge(&caller.principal, ids).await {
-            tracing::debug!(%error, "reading of results could not be stored");
+            tracing::debug!(%error, "could not store that results were read");
         }
     }
 

@@ -25,7 +25,7 @@ impl<S: Send + Sync> FromRequest<S> for NoFields {
         match serde_json::from_slice::<Empty>(&body) {
             Ok(_) => Ok(Self),
             Err(error) => {
-                let why = "this request takes no body; what it takes is in its query";
+                let why = "this request takes no body; put its parameters into the query";
                 Err(Problem::invalid(format!("{why}: {error}")))
             }
         }

@@ -63,16 +63,16 @@ pub struct ChatBody {
     pub project_id: String,
     pub models: Option<Vec<String>>,
     pub state: ChatState,
-    /// Where the agent is: connecting, connected, listening, idle, disconnected or ended; absent for models.
+    /// The state of the agent: connecting, connected, listening, idle, disconnected or ended; absent for models.
     pub agent_state: Option<&'static str>,
-    /// What the agent asks; it waits for the answer.
+    /// The question of the agent, which waits for the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionBody>,
     /// From a person's message until there is a reply.
     pub awaiting_reply: bool,
     /// The number of the last message.
     pub last_seq: i64,
-    /// Up to here the agent has acknowledged.
+    /// The number of the last message that the agent has acknowledged.
     pub acknowledged_seq: i64,
     pub last_message_at: String,
     pub created_at: String,
@@ -103,7 +103,7 @@ impl ChatBody {
 pub struct QuestionBody {
     pub id: String,
     pub text: String,
-    /// What may be answered; empty: whatever one likes.
+    /// The possible answers; empty: any text.
     pub options: Vec<String>,
 }
 
@@ -123,10 +123,10 @@ pub struct MessageBody {
     pub content: String,
     pub reply_to: Option<String>,
     pub created_at: String,
-    /// Which model spoke.
+    /// The model that wrote the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// In chats with models: completed, or running while more is to come.
+    /// In chats with models: completed, or running while more follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
     /// Images of the message; `GET /chats/{id}/images/{of}` has them.
@@ -261,7 +261,7 @@ pub struct NotificationBody {
     pub expires_at: String,
     pub delivered_at: Option<String>,
     pub acknowledged_at: Option<String>,
-    /// What it ordered was withdrawn.
+    /// Its order was withdrawn.
     pub voided_at: Option<String>,
 }
 

@@ -64,7 +64,7 @@ pub async fn check(
             Ok(Fate::NotCommitted) => return Err(error(failure)),
             Ok(Fate::Unknown) => return Err(StoreError::Unavailable(UNKNOWN.to_owned())),
             Ok(Fate::Open) => {}
-            Err(error) => tracing::debug!(%error, "asking what became of a commit"),
+            Err(error) => tracing::debug!(%error, "the outcome of a commit could not be read; asking again"),
         }
         clock.sleep(ASK_EVERY).await;
     }

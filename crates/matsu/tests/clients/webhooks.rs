@@ -336,7 +336,7 @@ fn a_delivery_whose_run_cannot_start_is_a_failed_task_with_the_reason() {
         sender.history(&home).into_iter().find(|delivery| delivery["state"] == "failed")
     });
     let (why, task) = (delivery["note"].as_str().unwrap(), delivery["task_id"].as_str().unwrap());
-    assert!(why.contains("project is not there"), "{delivery}");
+    assert!(why.contains("project does not exist"), "{delivery}");
     let task = daemon.http().rest("GET", &format!("/tasks/{task}"), &Value::Null).json();
     let title = "webhook triage could not start cat";
     assert_eq!((&task["status"], &task["title"]), (&json!("failed"), &json!(title)), "{task}");

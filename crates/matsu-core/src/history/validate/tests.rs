@@ -49,16 +49,16 @@ fn each_rule_is_named_with_its_place() {
     let numbers = Item::ToolCall { id: "a".into(), name: "n".into(), arguments: json!([1]), signature: None };
     let cases: Vec<(Vec<Entry>, &str)> = vec![
         (vec![Entry::user("u", NOW), Entry::system("s", NOW)], "entry 1: the role system"),
-        (vec![unnamed], "which model spoke"),
+        (vec![unnamed], "must name its model"),
         (vec![Entry { model: Some("m".to_owned()), ..Entry::user("u", NOW) }], "only an assistant"),
         (vec![Entry::tool(vec![], NOW)], "at least one result"),
-        (vec![twice.clone(), twice], "stands twice"),
+        (vec![twice.clone(), twice], "occurs twice"),
         (vec![Entry::tool(vec![Item::text("t")], NOW)], "cannot hold a text"),
         (vec![Entry::new(Role::User, vec![call("a")], NOW)], "cannot hold a tool_call"),
         (vec![Entry::tool(vec![result("a")], NOW)], "no earlier call"),
-        (vec![assistant(vec![call("a")]), assistant(vec![call("a")])], "the call id a stands twice"),
+        (vec![assistant(vec![call("a")]), assistant(vec![call("a")])], "the call id a occurs twice"),
         (vec![assistant(vec![call("a")]), Entry::tool(vec![result("a"), result("a")], NOW)], "item 1: a second result"),
-        (vec![assistant(vec![call("a")]), Entry::tool(vec![other_name], NOW)], "which called look"),
+        (vec![assistant(vec![call("a")]), Entry::tool(vec![other_name], NOW)], "the call of look"),
         (vec![assistant(vec![call("")])], "must have an id"),
         (vec![assistant(vec![numbers])], "must be an object"),
     ];

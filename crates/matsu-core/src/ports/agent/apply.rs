@@ -41,10 +41,10 @@ impl ConflictKind {
     pub fn why(self) -> &'static str {
         match self {
             Self::Lines => "you and the run changed the same lines",
-            Self::BothMade => "the run made it, and you have another one that the run did not see",
+            Self::BothMade => "the run created it, and you have a different one that the run did not see",
             Self::YouDeleted => "you deleted it, and the run changed it",
             Self::RunDeleted => "the run deleted it, and you changed it",
-            Self::NotText => "you and the run changed it, and it is no text",
+            Self::NotText => "you and the run changed it, and it is not text",
             Self::Folder => "it is a file on one side and a folder on the other",
             Self::Moved => "you and the run moved it, or a folder above it, to different places",
         }

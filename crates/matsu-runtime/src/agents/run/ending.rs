@@ -174,7 +174,7 @@ impl Run {
         self.checkpoint.done_attempt = self.cx.lease.attempt;
         self.checkpoint.feedback = None;
         if let Err(error) = self.cx.keep(&self.checkpoint, &self.known).await {
-            return self.unproven(ErrorCode::CheckFailed, format!("the check could not be begun: {error}")).await;
+            return self.unproven(ErrorCode::CheckFailed, format!("the check could not be started: {error}")).await;
         }
         self.host.forget(&self.cx.lease.job_id).await;
         JobEnd::Requeue { run_at: None }
@@ -249,7 +249,7 @@ impl Run {
             self.checkpoint.is_restarted = true;
             if let Some(answered) = self.answered.take() {
                 let feedback = format!(
-                    "The machine was restarted while you worked. {answered}. Check what is done already, then go on."
+                    "The machine was restarted while you worked. {answered}. Check what is done already, then continue."
                 );
                 self.checkpoint.feedback = Some(feedback);
             }

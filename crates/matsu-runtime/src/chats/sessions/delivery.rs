@@ -84,7 +84,7 @@ impl Delivery {
         for (owner, id) in now {
             match Tasks::of(runtime).mark_read(&owner, std::slice::from_ref(&id)).await {
                 Ok(read_at) => self.note(Handed::Result { owner, id, read_at }),
-                Err(error) => tracing::debug!(%error, "reading of results could not be stored"),
+                Err(error) => tracing::debug!(%error, "could not store that results were read"),
             }
         }
     }

@@ -92,7 +92,7 @@ pub async fn run(
 impl Drive {
     async fn turns(&mut self) -> Result<(), Leave> {
         validate(&self.history).map_err(|fault| {
-            Leave::new(StopReason::Error, ErrorCode::InvalidParams, format!("the history: {fault}"))
+            Leave::new(StopReason::Error, ErrorCode::InvalidParams, format!("the history is not valid: {fault}"))
         })?;
         let offered = self.offer().await?;
         for note in &offered.notes {
@@ -186,9 +186,9 @@ impl Drive {
         let why = if self.provider.image_types().is_empty() {
             format!("images are not sent to it (providers.{name}.images)")
         } else {
-            "it does not take their type, or they are too many or too large together".to_owned()
+            "it does not accept their type, or they are too many or too large together".to_owned()
         };
-        self.sink.send(Event::Notice(format!("{name} does not see {counted}: {why}; it gets words in their place")));
+        self.sink.send(Event::Notice(format!("{name} does not see {counted}: {why}; it gets a text in their place")));
     }
 
     /// A model that no longer sees the beginning of a chat answers without it; people must know that.
@@ -240,7 +240,7 @@ impl Drive {
                 return Err(Leave::new(StopReason::Error, ErrorCode::ProviderRefused, words));
             }
             (TurnEnd::Length, _) => {
-                self.sink.send(Event::Notice(format!("{name}'s answer reached its greatest length and was cut")));
+                self.sink.send(Event::Notice(format!("{name}'s answer reached the maximum length and was cut")));
             }
             (TurnEnd::Finished | TurnEnd::ToolUse, true) => {
                 self.sink.send(Event::Notice(format!("{name} gave no answer")));

@@ -43,7 +43,7 @@ impl KeptOutputs {
         let any = !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
         any.then(|| ToolSpec {
             name: READ_MORE.to_owned(),
-            description: "Reads on in a tool's output that was cut.".to_owned(),
+            description: "Reads the next part of a tool's output that was cut.".to_owned(),
             input: json!({
                 "type": "object",
                 "properties": {

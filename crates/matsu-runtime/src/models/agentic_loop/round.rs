@@ -96,7 +96,7 @@ impl Round<'_> {
         };
         let Some(tool) = self.tools.iter().find(|tool| tool.name == call.name) else {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
-            return Err(format!("there is no tool {:?}; there are: {}", call.name, names.join(", ")));
+            return Err(format!("there is no tool {:?}; the tools are: {}", call.name, names.join(", ")));
         };
         self.approve(call, tool).await?;
         if call.name == READ_MORE {

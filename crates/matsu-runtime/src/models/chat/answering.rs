@@ -106,7 +106,7 @@ impl Answering<'_> {
             usage: Some(Usage { input_tokens, output_tokens, cost_usd }),
         };
         if let Err(error) = self.store.run(NoteSpent(spent)).await {
-            tracing::warn!(%error, agent, "what an answer cost could not be noted");
+            tracing::warn!(%error, agent, "the cost of an answer could not be stored");
         }
     }
 

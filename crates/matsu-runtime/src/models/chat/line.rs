@@ -30,15 +30,18 @@ impl Line {
         };
         let images = images.into_iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
         if images.len() > IMAGES_MAX {
-            let words =
-                format!("a line has at most {IMAGES_MAX} images, not {}; send the others with the next", images.len());
+            let words = format!(
+                "a message can have at most {IMAGES_MAX} images, got {}; send the others with the next message",
+                images.len()
+            );
             return Err(ChatError::Image(words));
         }
         let bytes: usize = images.iter().map(Image::bytes).sum();
         if bytes > IMAGES_BYTES_MAX {
             let (bytes, most) = (bytes.div_ceil(1_000), IMAGES_BYTES_MAX / 1_000);
             let words = format!(
-                "the images of a line have at most {most} kB together, not {bytes} kB; send fewer or smaller ones"
+                "the images of a message can have at most {most} kB together, got {bytes} kB; send fewer or smaller \
+                 ones"
             );
             return Err(ChatError::Image(words));
         }

@@ -158,14 +158,14 @@ impl LiveChats {
         to: Option<&[String]>,
     ) -> Result<Posted, ChatError> {
         if line.text.chars().count() > CHAT_LINE_CHARS_MAX {
-            let message = format!("a line has at most {CHAT_LINE_CHARS_MAX} characters");
+            let message = format!("a message can have at most {CHAT_LINE_CHARS_MAX} characters");
             return Err(StoreError::Refused { code: ErrorCode::InvalidParams, message }.into());
         }
         // Before the chat is read: what is read stays true until the line is stored, as far as this process writes.
         let taken = Taken::take(self, id)?;
         let (open_chat, drafts) = self.open_chats().read(owner, id).await?;
         if open_chat.transcript.place == ChatPlace::Terminal && !open_chat.transcript.is_ended() {
-            let message = format!("this chat is held in a terminal; `matsu chat --chat {id}` continues it");
+            let message = format!("this chat belongs to a terminal; continue it with `matsu chat --chat {id}`");
             return Err(StoreError::Refused { code: ErrorCode::IllegalTransition, message }.into());
         }
         // No model answers now, so what was left unfinished can be taken in.

@@ -12,7 +12,7 @@ pub enum Addressed {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no model @{name} here; there are {}", known.join(", "))]
+#[error("there is no model @{name} here; the models are {}", known.join(", "))]
 pub struct UnknownMention {
     pub name: String,
     pub known: Vec<String>,
@@ -77,6 +77,9 @@ mod tests {
         }
         assert_eq!(read("hello", &roster, Some("claude")), to(&["claude"]));
         let unknown = read("@geminix hello", &roster, None).unwrap_err();
-        assert_eq!(unknown.to_string(), "there is no model @geminix here; there are @gemini, @chatgpt, @claude, @all");
+        assert_eq!(
+            unknown.to_string(),
+            "there is no model @geminix here; the models are @gemini, @chatgpt, @claude, @all"
+        );
     }
 }

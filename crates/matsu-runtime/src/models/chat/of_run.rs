@@ -71,7 +71,7 @@ impl AnswerListener for WeakChats {
     async fn answered(&self, runtime: &Runtime, run: &RunHandle, answer: &Answer) {
         let Some(chats) = self.0.upgrade().map(|inner| LiveChats { inner }) else { return };
         if let Err(error) = chats.decide_for(runtime, run, answer).await {
-            tracing::warn!(%error, run = %run.run_id, "a person's answer did not reach the call it is about");
+            tracing::warn!(%error, run = %run.run_id, "a person's answer could not be delivered to its tool call");
         }
     }
 }

@@ -25,7 +25,7 @@ where
     let work = async {
         loop {
             let pause = step().await.unwrap_or_else(|error| {
-                tracing::debug!(%error, topic = topic.as_str(), "what is due could not be read; trying again");
+                tracing::debug!(%error, topic = topic.as_str(), "due starts could not be read; trying again");
                 SAFETY_READ_EVERY
             });
             runtime.clock().sleep(LOOK_EVERY).await;

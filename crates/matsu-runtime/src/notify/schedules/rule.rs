@@ -27,7 +27,7 @@ pub fn next_after(rule: &Rule, after: Timestamp) -> Result<Option<Timestamp>, St
             Ok(next.map(|next| Timestamp::from_millis(next.timestamp().as_millisecond())))
         }
         Rule::Every { seconds } if Duration::from_secs(*seconds) < SCHEDULE_GAP_MIN => {
-            Err(format!("every {seconds} seconds is too often: at least {} are needed", SCHEDULE_GAP_MIN.as_secs()))
+            Err(format!("every {seconds} seconds is too often; give at least {}", SCHEDULE_GAP_MIN.as_secs()))
         }
         Rule::Every { seconds } => Ok(Some(after.plus(Duration::from_secs(*seconds)))),
         Rule::At { at } => Ok(Some(*at).filter(|at| *at > after)),

@@ -54,7 +54,7 @@ async fn begin(cx: &ToolContext, schedule: &Schedule, firing: &Firing) -> Result
 pub fn check_folder(directory: Option<&str>) -> Result<(), Refused> {
     match directory {
         Some(folder) if !Path::new(folder).is_dir() => {
-            let why = format!("the folder {folder} is not there; make it, or name another one");
+            let why = format!("the folder {folder} does not exist; create it, or name another one");
             Err(Refused { code: ErrorCode::InvalidParams.as_str().to_owned(), why })
         }
         _ => Ok(()),
@@ -99,8 +99,8 @@ pub fn unstarted(runtime: &Runtime, source: &Source<'_>, refused: Refused) -> Un
     let (now, Refused { code, why }) = (runtime.clock().now(), refused);
     let Source { kind, name, owner, directory, agent } = source;
     let message = format!(
-        "the {kind} {name} could not start its work: {}. Correct this, or remove the {kind} and add it again as it \
-         should be. Earlier results: matsu {kind} history {name}",
+        "the {kind} {name} could not start its work: {}. Correct this, or remove the {kind} and add a corrected one. \
+         Earlier results: matsu {kind} history {name}",
         why.trim_end_matches('.')
     );
     Unstarted {

@@ -16,7 +16,7 @@ const FIELDS_MAX: usize = 50;
 /// The template is empty, or its braces are not in pairs.
 pub fn check(template: &str) -> Result<(), String> {
     if template.trim().is_empty() {
-        return Err("the template is empty; write what the agent should do with what arrives".to_owned());
+        return Err("the template is empty; write what the agent should do with a delivery".to_owned());
     }
     let (_, fields) = parse(template)?;
     if fields.len() > FIELDS_MAX {
@@ -60,7 +60,7 @@ fn parse(template: &str) -> Result<(String, Vec<String>), String> {
         let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
         if !field.split('.').all(is_name) {
             return Err(format!(
-                "{{{{{field}}}}} is no field; expected are names with dots, such as {{{{issue.title}}}}"
+                "{{{{{field}}}}} is not a field; expected are names with dots, such as {{{{issue.title}}}}"
             ));
         }
         text.push_str(before);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_template_that_cannot_be_read_is_refused() {
         for (template, expected) in
-            [("", "empty"), ("  ", "empty"), ("{{a", "without }}"), ("{{}}", "no field"), ("{{a b}}", "no field")]
+            [("", "empty"), ("  ", "empty"), ("{{a", "without }}"), ("{{}}", "not a field"), ("{{a b}}", "not a field")]
         {
             let error = check(template).unwrap_err();
             assert!(error.contains(expected), "{template:?}: {error}");

@@ -106,7 +106,7 @@ pub fn standard_key(secret: &str) -> Option<Vec<u8>> {
 }
 
 fn needed(incoming: &Incoming<'_>, name: &str) -> Result<String, Refused> {
-    (incoming.header)(name).ok_or_else(|| Refused(format!("the header {name} is missing, or is no text")))
+    (incoming.header)(name).ok_or_else(|| Refused(format!("the header {name} is missing, or is not text")))
 }
 
 fn bounded(name: &str, value: String) -> Result<String, Refused> {
@@ -117,7 +117,7 @@ fn bounded(name: &str, value: String) -> Result<String, Refused> {
 }
 
 fn wrong() -> Refused {
-    Refused("the signature is not that of this webhook's secret".to_owned())
+    Refused("the signature does not match this webhook's secret".to_owned())
 }
 
 fn is_mac(key: &[u8], parts: &[&[u8]], signature: &[u8]) -> bool {

@@ -190,13 +190,13 @@ async fn settle(runtime: &Runtime, lease: &Lease, reservation: &Reservation, spe
         runtime.store().run(Settle { lease: lease.clone(), reservation: reservation.clone(), spent }).await
     {
         // It returns with the end of the job, and counts as not spent.
-        tracing::debug!(job.id = %lease.job_id, %error, "seconds that were spent could not be settled");
+        tracing::debug!(job.id = %lease.job_id, %error, "the seconds that a job used could not be stored");
     }
 }
 
 /// The end of a job whose task has no second left to run.
 pub(crate) fn budget_spent(output_json: Option<String>) -> JobEnd {
-    let message = "the task has spent the seconds it may run".to_owned();
+    let message = "the task has used up its budget of seconds".to_owned();
     JobEnd::Failed { code: ErrorCode::BudgetExhausted.to_string(), message, retry: Retry::Never, output_json }
 }
 

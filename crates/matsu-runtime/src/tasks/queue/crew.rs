@@ -101,6 +101,6 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
 
 /// Only kinds that have a body are claimed, so this is a defect.
 fn no_body(kind: JobKind) -> JobEnd {
-    let message = format!("no body for this kind in this process: {kind}");
+    let message = format!("this process cannot run jobs of the kind {kind}");
     JobEnd::failed_with(ErrorCode::InternalError, message, Retry::Never, None)
 }

@@ -319,7 +319,7 @@ fn settle(mut ending: Ending, answer: Result<JobState, StoreError>) -> Option<En
         }
         Err(StoreError::Unavailable(_)) => Some(ending),
         Err(error) if ending.is_replaced => {
-            tracing::error!(job.id = %job_id, %error, "a job cannot be settled");
+            tracing::error!(job.id = %job_id, %error, "the end of a job could not be stored");
             None
         }
         Err(error) => {

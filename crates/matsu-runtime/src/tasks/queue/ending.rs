@@ -63,7 +63,7 @@ fn stopped(kind: JobKind, cause: Cause, output_json: Option<String>) -> JobEnd {
         }
         Cause::Pause => JobEnd::Requeue { run_at: None },
         Cause::Timeout { seconds_max } => {
-            let message = format!("timeout: the job ran longer than the {seconds_max} s it may");
+            let message = format!("timeout: the job ran longer than its limit of {seconds_max} s");
             JobEnd::failed_with(ErrorCode::JobTimeout, message, Retry::Never, output_json)
         }
         Cause::Budget => budget_spent(output_json),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn timeout() -> JobEnd {
-        let message = "timeout: the job ran longer than the 60 s it may".to_owned();
+        let message = "timeout: the job ran longer than its limit of 60 s".to_owned();
         JobEnd::failed_with(ErrorCode::JobTimeout, message, Retry::Never, Some("half".to_owned()))
     }
 

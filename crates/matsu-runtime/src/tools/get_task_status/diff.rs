@@ -21,13 +21,13 @@ pub struct DiffWish {
     /// next_offset of the reply.
     #[schemars(range(min = 0))]
     offset: Option<u64>,
-    /// Of several runs: which agent's.
+    /// With several runs: the agent of one.
     agent: Option<String>,
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct DiffReport {
-    /// Whose changes these are.
+    /// The agent that made the changes.
     agent: String,
     /// Without path: the files that were changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -75,7 +75,7 @@ fn report(patch: &str, wish: &DiffWish) -> Result<DiffReport, ToolError> {
                 "diff.offset",
                 "an offset together with a path",
                 "no path",
-                "name diff.path too",
+                "give diff.path too",
             ));
         }
         let more_files = files.len().checked_sub(FILES_MAX).filter(|more| *more > 0);

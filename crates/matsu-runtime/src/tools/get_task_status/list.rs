@@ -15,9 +15,9 @@ use crate::tool::{ToolContext, ToolError};
 /// A part of the list.
 pub struct Listed {
     pub tasks: Vec<Task>,
-    /// All that is unfinished or unread, in order.
+    /// All unfinished or unread tasks, in order.
     pub news: Vec<TaskId>,
-    /// How many of those there are.
+    /// The number of those tasks.
     pub total: usize,
     /// Where the next part begins.
     pub next_after: Option<usize>,

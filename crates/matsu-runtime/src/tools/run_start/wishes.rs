@@ -97,7 +97,7 @@ impl CheckWish {
             Some(Self::Full(full)) => (full.command.map(CheckCommand::Line), full.timeout, full.network),
         };
         if (&command, timeout_seconds, network) == (&None, None, None) {
-            let message = "check is empty; name check.command, or leave check out for that of .matsu.toml";
+            let message = "check is empty; give check.command, or leave check out to use that of .matsu.toml";
             return Err(ToolError::param("check", "a command", "{}", message));
         }
         let of = |command| Check {

@@ -28,10 +28,10 @@ pub struct JobReport {
     pub(super) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error_code: Option<String>,
-    /// It reached what it may cost, and ended by itself.
+    /// Its budget was used up, so it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) over_budget: Option<String>,
-    /// Agents that were tried before the one that did it, and why they did not.
+    /// Agents that were tried before and did not do it, with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tried: Vec<TriedReport>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -56,9 +56,9 @@ pub struct ChangesReport {
     insertions: u64,
     deletions: u64,
     uncommitted_at_start: u64,
-    /// What it began with: your working tree, or your last commit.
+    /// What it started from: your working tree, or your last commit.
     started_from: String,
-    /// What was in your tree and not in the run's.
+    /// Files of your tree that the run did not get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_in_base: Vec<String>,
     /// Submodules and repositories inside the tree that the run changed: not on the branch.
@@ -109,7 +109,7 @@ pub struct ReceiptReport {
     head: String,
     tree: String,
     log_sha256: String,
-    /// How often the agent worked and was checked.
+    /// Rounds: how often the agent worked and was checked.
     rounds: u32,
     agent: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,7 +175,7 @@ impl ChangesReport {
             (false, true) => {
                 format!("Read it: git diff {} {}. Apply it: matsu apply {task}{agent}.", changes.base, changes.head)
             }
-            (false, false) => "The run has not ended: its check or another round is still to come.".to_owned(),
+            (false, false) => "The run has not ended: its check or another round follows.".to_owned(),
         };
         Self {
             base: changes.base.clone(),

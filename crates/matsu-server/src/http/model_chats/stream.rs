@@ -34,7 +34,8 @@ const AT_ONCE: u32 = 4;
 pub fn routes() -> Resource {
     let stream = operation(
         "follow_chat",
-        "A chat with models, live: events `chat`. Keep your messages up to `kept_to`, put these behind them.",
+        "A chat with models, as a stream of `chat` events. Keep your messages up to `kept_to`, and put these behind \
+         them.",
     );
     Resource::default().get("/chats/{id}/stream", stream.query::<FollowQuery>().streams::<ChatNowBody>(), follow)
 }
@@ -42,9 +43,9 @@ pub fn routes() -> Resource {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FollowQuery {
-    /// The id of the last event that was read. `Last-Event-ID` says the same.
+    /// The id of the last event that was read. The header `Last-Event-ID` does the same.
     after: Option<i64>,
-    /// The answer is stopped when this reader leaves.
+    /// Stops the answer when this client disconnects.
     #[serde(default)]
     hold: bool,
 }
@@ -58,9 +59,9 @@ struct ChatNowBody {
     messages: Vec<MessageBody>,
     /// Messages of Matsu itself: errors, and MCP servers that are not available.
     notices: Vec<String>,
-    /// Who has answered the last line.
+    /// The models that have answered the last message.
     spoken: Vec<SpokenBody>,
-    /// Whether more is to come without a new message.
+    /// Whether more follows without a new message.
     answering: bool,
 }
 

@@ -51,7 +51,7 @@ fn not_found(principal: &Principal) -> StoreError {
 impl Transition for PutUser {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<User, StoreError> {
         let roots = serde_json::to_string(&self.roots)
-            .map_err(|_| StoreError::Unavailable("a folder's name is not text".to_owned()))?;
+            .map_err(|_| StoreError::Unavailable("a folder's name is not valid UTF-8".to_owned()))?;
         tx.run(&PUT, params![&self.user, &roots, self.now]).await?;
         read_user(tx, &self.user).await?.ok_or_else(|| not_found(&self.user))
     }

@@ -26,11 +26,11 @@ impl Transition for AnswerQuestion {
             return if same { Ok(()) } else { Err(refused("this question has been answered already")) };
         }
         let row = tx.row(&PARKED, params![&self.job]).await?;
-        let row = row.ok_or_else(|| refused("nothing is being asked at the moment"))?;
+        let row = row.ok_or_else(|| refused("no question is open at the moment"))?;
         let mut c = row.columns();
         let task_id = c.opt_text()?.map(TaskId::from_text);
         let question = c.opt_text()?.and_then(|text| serde_json::from_str::<Question>(&text).ok());
-        let question = question.ok_or_else(|| refused("nothing is being asked at the moment"))?;
+        let question = question.ok_or_else(|| refused("no question is open at the moment"))?;
         if question.id != self.answer.id {
             return Err(refused(&format!("question {} is not open; the open one is {}", self.answer.id, question.id)));
         }

@@ -63,7 +63,7 @@ async fn take(tx: &mut Tx<'_>, task: &NewTask, claim: &SessionClaim) -> Result<(
         return Err(refused(message));
     }
     if claim.resume && session.vendor_session.is_none() {
-        return Err(refused(format!("session {name} has nothing to resume: its last run never named a conversation")));
+        return Err(refused(format!("session {name} has nothing to resume: its last run reported no conversation")));
     }
     tx.run(&TAKE, params![owner, name, &task.id, task.created_at, i64::from(claim.resume)]).await?;
     Ok(())

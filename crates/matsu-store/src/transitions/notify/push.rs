@@ -64,7 +64,8 @@ impl Transition for PutSubscription {
             return Err(StoreError::Refused {
                 code: ErrorCode::LimitExceeded,
                 message: format!(
-                    "{others} of your browsers get notices, and no more can; remove one in the settings of the page first"
+                    "{others} of your browsers get notices, which is the maximum; remove one in the settings of the \
+                     page first"
                 ),
             });
         }

@@ -248,11 +248,11 @@ impl Transition for SettleFiring {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let (state, task, note, try_at) = match &self.outcome {
             FiringOutcome::Started(task) => (FiringState::Started, Some(task.as_str()), None, None),
-            FiringOutcome::Skipped => (FiringState::Skipped, None, Some("the work before is not over"), None),
+            FiringOutcome::Skipped => (FiringState::Skipped, None, Some("the previous work has not ended"), None),
             FiringOutcome::Failed(unstarted) => {
                 (FiringState::Failed, Some(unstarted.task_id.as_str()), Some(unstarted.why.as_str()), None)
             }
-            FiringOutcome::Later(at) => (FiringState::Waiting, None, Some("waits for the work before"), Some(*at)),
+            FiringOutcome::Later(at) => (FiringState::Waiting, None, Some("waits for the previous work"), Some(*at)),
         };
         let settled = tx.run(&SETTLE, params![&self.id, state.as_str(), task, note, try_at]).await?;
         if let FiringOutcome::Failed(unstarted) = &self.outcome

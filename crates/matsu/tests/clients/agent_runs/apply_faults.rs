@@ -147,8 +147,8 @@ fn each_kind_of_conflict_is_named_for_what_it_is() {
         "a.txt (you and the run changed the same lines)",
         "b.txt (you deleted it, and the run changed it)",
         "c.txt (the run deleted it, and you changed it)",
-        "new.txt (the run made it, and you have another one",
-        "p.bin (you and the run changed it, and it is no text)",
+        "new.txt (the run created it, and you have a different one",
+        "p.bin (you and the run changed it, and it is not text)",
     ] {
         assert!(words.contains(expected), "{expected}: {words}");
     }

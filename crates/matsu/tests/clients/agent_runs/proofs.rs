@@ -309,7 +309,7 @@ fn a_check_of_the_repository_takes_time_network_and_retries_from_the_command_lin
     write_agent(&bench, "second", &["echo bad > a.txt", "echo good > a.txt"]);
     let run = |more: &[&str]| matsu(&bench, &[&["run", "second", "Do it", "--mode", "workspace-write"], more].concat());
     let slow = run(&["--check-timeout", "1"]);
-    assert!(slow.code == 3 && slow.err.contains("longer than the 1 s"), "{slow:?}");
+    assert!(slow.code == 3 && slow.err.contains("longer than its limit of 1 s"), "{slow:?}");
     let ran = run(&["--retries", "1", "--check-network"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let receipt = bench.home.run(&["receipt", &task_of(&ran)]);

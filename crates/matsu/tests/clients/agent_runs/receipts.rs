@@ -178,7 +178,7 @@ fn a_check_that_never_ends_or_prints_very_much_ends_all_the_same() {
         start_checked(&mut client, "echo x > x", &json!("yes 0123456789 | head -c 100000000; exit 1"), json!({}));
     let end = end_of(&mut client, &endless);
     assert_failed(&end, "CHECK_FAILED");
-    assert!(end["error"].as_str().unwrap().contains("longer than the 1 s"), "{end}");
+    assert!(end["error"].as_str().unwrap().contains("longer than its limit of 1 s"), "{end}");
     assert_eq!(end["check_output"], "waiting\n", "{end}");
     assert_eq!(processes(&sleep), 0);
     let end = end_of(&mut client, &flood);

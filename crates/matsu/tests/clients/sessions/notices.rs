@@ -194,7 +194,7 @@ fn callers_without_a_session_hear_news_of_what_ended_unread() {
     let task = stage.http().submit(1);
     until("it has ended", Duration::from_secs(20), || (stage.status(&task) == "completed").then_some(()));
     let news = call_over_stdio(&mut client, None, "cancel_task", json!({ "task_id": "task_nope" }));
-    let sentence = "1 of your tasks has finished or asks; call get_task_status without arguments to see it.";
+    let sentence = "1 of your tasks has finished or asks a question; call get_task_status without arguments to see it.";
     assert_eq!(news.body["news"], sentence);
     assert!(news.text.contains(sentence));
     let again = call_over_stdio(&mut client, None, "cancel_task", json!({ "task_id": "task_nope" }));

@@ -86,7 +86,7 @@ fn one_that_never_calls_is_given_up_with_a_line() {
     let chat = stage.started("talker", "mute");
     stage.say(&chat, "hello?");
     let lines = stage.hears(&chat, "system", 3);
-    assert!(lines[0].contains("has not called within 1 s") && lines[2].contains("Write again"), "{lines:?}");
+    assert!(lines[0].contains("did not connect within 1 s") && lines[2].contains("Write again"), "{lines:?}");
     stage.reaches_state(&chat, "idle");
     assert!(stage.sessions("active").is_empty());
 }

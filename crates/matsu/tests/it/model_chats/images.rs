@@ -81,7 +81,7 @@ fn a_model_that_takes_images_gets_those_of_the_line_and_of_the_tool() {
         show(&daemon, &chat);
         let sent = last_body(&server).to_string();
         assert_eq!(sent.matches(PNG).count(), 2, "{wire}: {sent}");
-        assert!(sent.contains("not shown: its bytes are no PNG"), "{wire}: {sent}");
+        assert!(sent.contains("not shown: its bytes are not a PNG"), "{wire}: {sent}");
         // The page shows both, and can read both.
         let messages = messages(&daemon, &chat);
         let (line, call) = (&messages[0], &messages[1]["tools"][0]);
@@ -118,7 +118,7 @@ fn what_is_no_image_or_too_much_is_refused_and_nothing_is_stored() {
     let path = format!("/api/v1/chats/{chat}/messages");
     let large = format!("{}{}", &PNG[..16], "A".repeat(3_800_000));
     for (images, said) in [
-        (json!(["aGVsbG8="]), "image 1 cannot be sent: its bytes are no PNG"),
+        (json!(["aGVsbG8="]), "image 1 cannot be sent: its bytes are not a PNG"),
         (json!([PNG, "%"]), "image 2 cannot be sent: its data is not Base64"),
         (json!([large]), "make it smaller"),
         (json!([PNG, PNG, PNG, PNG, PNG, PNG, PNG, PNG, PNG]), "8"),

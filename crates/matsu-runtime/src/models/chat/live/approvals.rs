@@ -26,7 +26,7 @@ pub struct Approval {
 pub enum Unasked {
     #[error("no call {0} waits for an answer")]
     NoCall(String),
-    #[error("several models wait with a call {0}; name the model")]
+    #[error("several models have a waiting call {0}; name the model")]
     Several(String),
 }
 
