@@ -154,7 +154,7 @@ fn each_kind_of_conflict_is_named_for_what_it_is() {
     }
     let words = said(&bench, &["apply", &task, "--merge"]);
     assert!(words.contains("Conflict markers are in: a.txt, new.txt\n"), "{words}");
-    assert!(words.contains("Without markers, look at it yourself: p.bin"), "{words}");
+    assert!(words.contains("No conflict markers could be written, so compare this file yourself: p.bin"), "{words}");
     assert!(read(root, "a.txt").contains("<<<<<<<") && !read(root, "b.txt").contains("<<<<<<<"));
 }
 

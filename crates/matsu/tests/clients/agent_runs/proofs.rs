@@ -274,7 +274,7 @@ fn the_terminal_says_what_a_check_came_to_and_what_it_can_rely_on() {
     let task = task_of(&failed);
     let applied = matsu(&bench, &["apply", &task]);
     assert_eq!(applied.code, 0, "{applied:?}");
-    says(&applied, &["check of these changes: failed (exit code", "not proven"]);
+    says(&applied, &["check of these changes: failed (exit code", "the applied changes did not pass it"]);
     let verified = matsu(&bench, &["receipt", &task, "--verify"]);
     assert_eq!(verified.code, 3, "{verified:?}");
     assert!(verified.out.contains("it failed again"), "{verified:?}");

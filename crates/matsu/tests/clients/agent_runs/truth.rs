@@ -72,7 +72,7 @@ fn a_run_that_has_ended_without_a_daemon_is_not_said_to_live() {
     let bench = Bench::new();
     let (client, task, nap) = at_work(&bench);
     client.kill();
-    assert!(printed(&bench, &["shutdown"]).contains("Runs that go on without a daemon: 1."));
+    assert!(printed(&bench, &["shutdown"]).contains("Runs that continue without a daemon: 1."));
     supervisor_pids(&bench).into_iter().for_each(kill);
     until("its program has ended", SOON, || (processes(&nap) == 0).then_some(()));
     let again = printed(&bench, &["shutdown"]);
