@@ -79,7 +79,10 @@ fn a_run_that_has_ended_without_a_daemon_is_not_said_to_live() {
     assert!(!claims_to_go_on(&again), "{again}");
     assert!(again.contains("Runs that have ended and whose results are not stored yet: 1."), "{again}");
     for command in [vec!["status", &task], vec!["tasks"]] {
-        assert!(printed(&bench, &command).contains("No daemon runs, so this is how things stood"), "{command:?}");
+        assert!(
+            printed(&bench, &command).contains("No daemon runs. This is the state from when the last one ended"),
+            "{command:?}"
+        );
     }
 }
 
