@@ -63,9 +63,9 @@ const BEGIN: &str = "<!-- matsu: begin -->";
 const END: &str = "<!-- matsu: end -->";
 
 /// What a model needs to know, in as few words as it takes.
-const RULE: &str = "Use Matsu for slow work: start it with `use_agent` (with `run_async: true`) or `create_task`, then go on with other work. \
-When you need the result, wait with one call of `get_task_status` or `get_status` and a long `timeout` or `wait`; it returns the moment \
-something changes. Do not poll in short intervals. `get_task_status` without arguments lists what is open or unread.";
+const RULE: &str = "Use Matsu for slow work: start it with `use_agent` (with `run_async: true`) or `create_task`, then continue with other work. \
+When you need the result, wait with one call of `get_task_status` or `get_status` and a long `timeout` or `wait`; it returns as soon as \
+something changes. Do not poll at short intervals. `get_task_status` without arguments lists what is open or unread.";
 
 /// Everything that would be changed, without changing it.
 pub fn edits(client: &Client, homes: &Homes, wish: &Wish, texts: &Texts) -> Result<Vec<Edit>> {
