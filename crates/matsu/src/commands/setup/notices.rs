@@ -69,8 +69,8 @@ mod tests {
             ("mail me@example.org", "type desktop"),
             ("https://example.org", "type desktop"),
             ("ntfy https://ntfy.sh", "has no topic"),
-            ("ntfy my-topic", "is no address"),
-            ("webhook example.org/a", "is no address"),
+            ("ntfy my-topic", "is not an address"),
+            ("webhook example.org/a", "is not an address"),
         ] {
             let said = section(wrong).unwrap_err();
             assert!(said.contains(why), "{wrong}: {said}");

@@ -260,7 +260,7 @@ fn the_terminal_says_what_a_check_came_to_and_what_it_can_rely_on() {
             assert!(ran.err.contains(words), "{words}: {ran:?}");
         }
     };
-    let named = ["check make test: passed", "1 round)", "changed tests: tests/t.sh", "files of the build: Makefile"];
+    let named = ["check make test: passed", "1 round)", "changed tests: tests/t.sh", "build files: Makefile"];
     says(&weakened, &named);
     let task = task_of(&weakened);
     says(&matsu(&bench, &["status", &task]), &named);
