@@ -102,7 +102,7 @@ impl Chromium {
 impl PageBrowser for Chromium {
     async fn visit(&self, url: &Url, cookies: &[Cookie]) -> Result<Visited, FetchError> {
         let visited = self.clock.within(VISIT_MAX, self.visit_now(url, cookies)).await;
-        visited.unwrap_or_else(|| Err(FetchError::Failed("the page took too long in the browser".to_owned())))
+        visited.unwrap_or_else(|| Err(FetchError::Failed("the browser took too long to load the page".to_owned())))
     }
 }
 

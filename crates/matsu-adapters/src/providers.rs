@@ -63,7 +63,7 @@ pub fn open(config: ProviderConfig, clock: Clock) -> Result<Arc<dyn Provider>, S
             Some(wire) => Ok(Arc::new(vendor::Vendor::new(config, *wire, clock)?)),
             None => {
                 let known: Vec<&str> = WIRES.iter().map(|wire| wire.name()).chain([scripted::WIRE]).collect();
-                Err(format!("there is no wire {word:?}; there are {}", known.join(", ")))
+                Err(format!("there is no wire {word:?}; expected one of {}", known.join(", ")))
             }
         },
     }

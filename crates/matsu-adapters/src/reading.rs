@@ -49,5 +49,5 @@ pub async fn visible_chars(
 }
 
 fn wrong_answer() -> ExtractError {
-    ExtractError::Unavailable("the reader process answered another question".to_owned())
+    ExtractError::Unavailable("the reader process answered another request".to_owned())
 }

@@ -21,7 +21,7 @@ pub fn pages(body: &[u8]) -> Result<Vec<String>, ExtractError> {
     match std::panic::catch_unwind(AssertUnwindSafe(|| pdf_extract::extract_text_from_mem_by_pages(body))) {
         Ok(Ok(pages)) => Ok(pages),
         Ok(Err(_)) => Err(malformed("the PDF cannot be read")),
-        Err(_) => Err(malformed("the PDF broke the reader")),
+        Err(_) => Err(malformed("the reader failed on this PDF")),
     }
 }
 

@@ -54,7 +54,7 @@ impl Request {
         let head = Head { want: self.want, media_type: self.media_type.clone(), body_bytes: self.body.len() };
         let head = serde_json::to_vec(&head).map_err(io::Error::other)?;
         if head.len() > HEAD_BYTES_MAX || self.body.len() > BODY_BYTES_MAX {
-            return Err(io::Error::other("the document is larger than a reader takes"));
+            return Err(io::Error::other("the document is larger than a reader accepts"));
         }
         Ok(framed(&head))
     }
@@ -124,7 +124,7 @@ fn framed(bytes: &[u8]) -> Vec<u8> {
 
 fn take(input: &mut impl Read, length: usize, length_max: usize) -> io::Result<Vec<u8>> {
     if length > length_max {
-        return Err(io::Error::other("a request is larger than a reader takes"));
+        return Err(io::Error::other("the request is larger than a reader accepts"));
     }
     let mut bytes = vec![0; length];
     input.read_exact(&mut bytes)?;

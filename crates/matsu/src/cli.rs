@@ -6,7 +6,7 @@ use clap::Args;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct Global {
-    /// Where the store, the socket and the token live
+    /// The data directory, with the store, the socket and the token
     #[arg(long, global = true, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// The configuration file
@@ -15,7 +15,7 @@ pub struct Global {
     /// The store: memory:, sqlite:PATH or postgres://…
     #[arg(long, global = true, value_name = "URL")]
     pub store: Option<String>,
-    /// Language of messages to people and agents: en, ja or ko
+    /// The language of messages to people and agents: en, ja or ko
     #[arg(long, global = true, value_name = "LANG")]
     pub lang: Option<String>,
     /// Log more; twice for everything

@@ -159,7 +159,7 @@ impl Client {
         // A run works for a principal through the daemon and never opens a store itself.
         if crate::config::session_token().is_some() {
             bail!(
-                "no daemon answers at {}; a run reaches Matsu through its daemon only",
+                "no daemon answers at {}; a run can reach Matsu only through its daemon",
                 config.paths.socket().display()
             );
         }
@@ -242,7 +242,7 @@ impl Client {
     pub async fn events(&self, path: &str) -> Result<Events> {
         match self {
             Self::Daemon(daemon) => Events::open(daemon, path).await,
-            Self::InProcess { .. } => bail!("only a daemon has streams; start `matsu serve`"),
+            Self::InProcess { .. } => bail!("no daemon runs, and only a daemon can stream events; start `matsu serve`"),
         }
     }
 
@@ -286,7 +286,7 @@ impl Client {
     /// What the store holds of open tasks is as old as the last daemon.
     pub fn say_if_alone(&self, has_open_tasks: bool) {
         if has_open_tasks && !self.has_daemon() {
-            eprintln!("No daemon runs, so this is how things stood when the last one ended. Start one: matsu serve");
+            eprintln!("No daemon runs. This is the state from when the last one ended. Start one: matsu serve");
         }
     }
 
@@ -395,7 +395,9 @@ pub fn segment(text: &str) -> String {
 /// Names the process of the daemon, if it is known.
 fn process_of(config: &Config) -> String {
     let server = announce::read_server_json(&config.paths);
-    server.map(|server| format!(" (process {}; to go on: kill -CONT {0})", server.pid)).unwrap_or_default()
+    server
+        .map(|server| format!(" (process {}; if it is stopped, continue it with: kill -CONT {0})", server.pid))
+        .unwrap_or_default()
 }
 
 /// A daemon that takes longer to answer the first question does not work, also on a busy machine.

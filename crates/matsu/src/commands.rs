@@ -98,29 +98,29 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused or failed; 2 the command
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Serve: HTTP, REST, the socket, and the workers
+    /// Run the daemon: HTTP, REST, the socket and the workers
     Serve(serve::Serve),
-    /// The MCP server that a client starts, on stdin and stdout: a relay to the daemon
+    /// Run the MCP server that a client starts: a relay between stdin, stdout and the daemon
     Mcp(relay::Options),
-    /// A node with workers only, for a PostgreSQL store
+    /// Run a node with workers only, for a PostgreSQL store
     Worker(worker::Worker),
     /// Open the web page, signed in by a link that works once
     Open(open::Open),
     /// List tasks, newest first
     Tasks(tasks::Tasks),
-    /// Show a task with its result, error or question; with --wait, when it has ended
+    /// Show a task with its result, error or question; with --wait, wait first until it has ended
     Status(status::Status),
-    /// Print the result of a task, whole
+    /// Print the whole result of a task
     Result(result::Show),
     /// Answer the question of a task
     Answer(answer::AnswerArgs),
-    /// The list of tasks as it changes, over the whole screen; or their news as lines
+    /// Show the live list of tasks on the whole screen; with --lines, print a line for each task that ends or asks
     Watch(watch::Watch),
     /// Stop a task
     Stop(stop::Stop),
     /// End the daemon; runs of agents continue without it
     Shutdown(shutdown::Shutdown),
-    /// Start the daemon with the machine
+    /// Install, remove or show the service that starts the daemon with the machine
     #[command(subcommand)]
     Service(service::ServiceCommand),
     /// Run a task again, as a new task
@@ -129,9 +129,9 @@ pub enum Command {
     Call(call::Call),
     /// Run a ten-second demonstration; needs no configuration
     Demo(demo::Demo),
-    /// Research a question: search, read, weigh, and show claims with their sources
+    /// Research a question: search, read, and show claims with confidence and sources
     Research(research::Research),
-    /// Pages that need a person: list them, hand over cookies, settle them
+    /// List pages that need a person to log in, store cookies, mark logins as done
     #[command(subcommand)]
     Auth(auth::Auth),
     /// Correct what research found: domains, claims, evidence
@@ -139,15 +139,15 @@ pub enum Command {
     /// Show how reliable the judge is; restore an earlier calibration
     #[command(subcommand)]
     Calibration(calibration::Calibration),
-    /// Remove evidence that no task reaches
+    /// Remove evidence that no task refers to any more
     Gc(gc::Gc),
-    /// Write a task with its evidence, as Markdown or JSON
+    /// Write the report of a research task as Markdown, text or HTML, its sources, or all of it as JSON
     Export(export::Export),
     /// Find AI clients and agents, connect them, and start Matsu with the machine; asks first
     Setup(setup::Setup),
-    /// Take out what setup, connect and service install wrote; with --data also the data
+    /// Remove everything that setup, connect and service install wrote; with --data, delete the data too
     Uninstall(uninstall::Uninstall),
-    /// Which version this is, and how to get a newer one
+    /// Show the installed version and how to get a newer one
     Upgrade(upgrade::Upgrade),
     /// Add Matsu to your AI clients: Claude Code, Codex, Cursor, Gemini CLI, VS Code
     Connect(connect::Connect),
@@ -156,39 +156,39 @@ pub enum Command {
     Hook { event: hook::HookEvent },
     /// Talk to models that use tools
     Chat(chat::Chat),
-    /// Messages to you about your tasks: try the channels
+    /// Test the channels that send you messages about your tasks
     #[command(subcommand)]
     Notify(notify::NotifyCommand),
-    /// Work that starts by itself: add, list, pause, remove
+    /// Schedules start work at certain times: add, list, pause or remove them
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
-    /// Work that another service starts: add, list, test, pause, remove
+    /// Webhooks let other services start work: add, list, test, pause or remove them
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
-    /// Check the store, the ports and the permissions, and say what to do
+    /// Check the store, the daemon, the port, permissions and more, and show how to fix what is wrong
     Doctor,
-    /// Every bound of the system
+    /// Show every limit of the system
     Limits,
     /// Copy a live store to a file
     Backup(backup::Backup),
     /// Bring the store's schema up to date
     Migrate,
-    /// Settings
+    /// Show the settings
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Named tokens for clients
+    /// Create, list and revoke named tokens for clients
     #[command(subcommand)]
     Token(token::TokenCommand),
-    /// Users beside you, and the folders they were given
+    /// Add, list and remove users, and set the folders that they may use
     #[command(subcommand)]
     User(user::UserCommand),
-    /// The AI command lines that can be given work
+    /// List the AI command line programs that can do work
     Agents(agents::Agents),
-    /// Give work to an agent and follow it
+    /// Start a run of an agent and follow it
     Run(run::Run),
-    /// What a run was doing; with -f as it happens
+    /// Show the log of a run; with -f, follow it
     Logs(logs::Logs),
-    /// Merge the changes of a run into your tree, or take that back
+    /// Apply the changes of a run to your working tree, or undo that
     Apply(apply::Apply),
     /// Print the patch of a run
     Diff(diff::Diff),
@@ -198,18 +198,18 @@ pub enum Command {
     Discard(discard::Discard),
     /// Merge the changes of several runs into one branch that passes its check
     Merge(merge::Merge),
-    /// Show what runs of agents have cost
+    /// Show the tokens and the cost of runs of agents
     Usage(usage::Usage),
     /// List branches of runs that wait for a decision
     Branches(branches::Branches),
     /// Allow what the .matsu.toml of a repository asks for
     Allow(allow::Allow),
-    /// Show the result of the check of a run; with --verify run that check again
+    /// Show the receipt of a run: the result of its check; with --verify, run that check again
     Receipt(receipt::ReceiptArgs),
     /// The program of a run of the built-in agent; started by the daemon, never by hand
     #[command(name = "__loop", hide = true)]
     Loop(loop_run::Loop),
-    /// Completions for a shell
+    /// Print completions for a shell
     Completions { shell: clap_complete::Shell },
 }
 
@@ -316,7 +316,7 @@ fn print_json(value: &Value) {
 /// The id of a task as a person types it.
 fn task_id(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
-        return Err("the id of the task is empty; expected is one such as task_01…, see `matsu tasks`".to_owned());
+        return Err("the id of the task is empty; expected an id such as task_01…; `matsu tasks` lists them".to_owned());
     }
     Ok(text.to_owned())
 }

@@ -143,7 +143,7 @@ async fn store(config: &Config) -> Finding {
             "store",
             format!("{} at {}, schema {}, {} tasks", info.backend, info.location, info.schema_version, info.tasks),
         ),
-        Some(Err(error)) => bad("store", format!("{error:#}"), "check --store, free space and permissions"),
+        Some(Err(error)) => bad("store", format!("{error:#}"), "check --store, the free space and the permissions"),
         None => bad("store", "does not answer within 10 s", "is the database server running?"),
     }
 }
@@ -193,7 +193,10 @@ fn starts_by_itself(config: &Config) -> Finding {
             "the daemon does not start with the machine; until it is started, interrupted runs wait",
             "`matsu service install`",
         ),
-        _ => good("service", "this user has no service manager here; runs go on when the daemon is started again"),
+        _ => good(
+            "service",
+            "this user has no service manager here; interrupted runs continue when the daemon is started again",
+        ),
     }
 }
 
@@ -224,7 +227,7 @@ async fn agents(config: &Config, depth: ProbeDepth) -> Finding {
     let host = compose::agents(config);
     if let Some(broken) = host.broken().first() {
         let what = format!("{}: {}", broken.file, broken.error);
-        return bad("agents", what, "correct the file; the other agents work");
+        return bad("agents", what, "correct the file; the other agents work without it");
     }
     let agents = host.agents();
     let probes = agents.iter().map(|agent| host.probe(&agent.name, depth));
@@ -238,7 +241,7 @@ async fn agents(config: &Config, depth: ProbeDepth) -> Finding {
         })
         .collect();
     if words.is_empty() {
-        return note("agents", "none is installed", "install one of the command lines that `matsu agents` lists");
+        return note("agents", "none is installed", "install one of the programs that `matsu agents` lists");
     }
     good("agents", words.join(", "))
 }
@@ -248,7 +251,7 @@ fn runs(config: &Config) -> Finding {
     let MachineConfinement { level, not_covered, weaker_because } = compose::agents(config).confinement();
     let level = match level {
         Ok(level) => level,
-        Err(why) => return bad("runs", "none can be started", why),
+        Err(why) => return bad("runs", "no run can be started", why),
     };
     let mut detail = show_confinement(level.as_str(), &not_covered);
     if config.agent_mode_max() == Mode::Full && level != Confinement::Open {
@@ -275,13 +278,13 @@ fn secrets(config: &Config) -> Finding {
     if open(&token) {
         return bad(
             "secrets",
-            format!("others can read {}", token.display()),
+            format!("other users can read {}", token.display()),
             format!("chmod 600 {}", token.display()),
         );
     }
     if open(&config.paths.data_dir) {
         let folder = config.paths.data_dir.display();
-        return note("secrets", format!("others can look into {folder}"), format!("chmod 700 {folder}"));
+        return note("secrets", format!("other users can look into {folder}"), format!("chmod 700 {folder}"));
     }
     good("secrets", "only you can read the data directory and the token")
 }
@@ -298,7 +301,11 @@ fn clock() -> Finding {
     let now = Clock::system().now();
     // Written in 2026: an earlier clock cannot be right.
     if now.as_millis() < 1_767_225_600_000 {
-        return note("clock", format!("it is {now} by this clock"), "set the clock; times shown will be wrong");
+        return note(
+            "clock",
+            format!("the clock of this machine shows {now}"),
+            "set the clock; otherwise shown times are wrong",
+        );
     }
     good("clock", now.to_string())
 }

@@ -39,16 +39,17 @@ const RETRY_EVERY: Duration = Duration::from_millis(30);
 
 #[derive(Args)]
 pub struct Options {
-    /// Run everything in this process
+    /// Run everything in this process, without a daemon
     #[arg(long)]
     pub no_daemon: bool,
     /// Which tools to offer: core, all, or toolsets separated by commas
     #[arg(long, default_value = "core", value_name = "SETS")]
     pub tools: String,
-    /// How many seconds this client can be held in one call
+    /// How many seconds one call of this client may wait at most
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub hold: Option<u64>,
-    /// The client's project: where its agents may work. The first is where they work by default
+    /// A folder of the client's project, in which its agents may work; may be repeated. By default they work in
+    /// the first
     #[arg(long, value_name = "DIR")]
     pub root: Vec<PathBuf>,
     /// Take test jobs too

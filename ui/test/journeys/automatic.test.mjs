@@ -67,7 +67,7 @@ for (const [size, options] of [['a desktop', {}], ['a telephone', PHONE]]) {
     await form.getByRole('combobox', { name: 'Agent', exact: true }).selectOption('scribe');
     await form.getByRole('textbox', { name: 'Instructions for the agent' }).fill('Judge {{issue.title}}');
     await form.getByRole('button', { name: 'Add' }).click();
-    const shown = page.getByRole('status').filter({ hasText: 'shown this once' });
+    const shown = page.getByRole('status').filter({ hasText: 'shown only once' });
     const secret = await shown.locator('code').innerText();
     const card = cardOf(page, 'triage');
     const address = await card.locator('code').first().innerText();

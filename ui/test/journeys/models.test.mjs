@@ -51,7 +51,7 @@ test('an image is attached, sent and shown; a model that takes none is named', a
   const field = page.getByRole('textbox', { name: 'Message' });
   const picker = page.locator('input[type=file]');
   await picker.setInputFiles({ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('no image') });
-  await page.getByText('notes.txt is no image that this browser can read').waitFor();
+  await page.getByText('notes.txt is not an image that this browser can read').waitFor();
   await picker.setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: PNG });
   await page.getByRole('img', { name: 'dot.png' }).waitFor();
   assert.deepEqual(await axeBoth(page), {});

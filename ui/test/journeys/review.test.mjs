@@ -110,7 +110,7 @@ test('a failed check shows its output, and a change is discarded, applied all th
   await page.getByRole('button', { name: 'Take back' }).waitFor();
   assert.equal(readFileSync(join(repository, 'README.md'), 'utf8'), '# A project\nDraft.\n');
   await decide('Take back');
-  await page.getByText('The changes are out of your tree again.').waitFor();
+  await page.getByText('The changes were removed from your tree.').waitFor();
   assert.equal(readFileSync(join(repository, 'README.md'), 'utf8'), '# A project\n');
   assert.deepEqual(await axeBoth(page), {});
   assert.deepEqual(page.complaints, []);

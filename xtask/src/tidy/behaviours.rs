@@ -17,8 +17,9 @@ pub fn findings(workspace: &Workspace) -> Vec<String> {
         let Some((number, tests)) = row(line) else { continue };
         let place = format!("{PAGE}:{}", at + 1);
         if number != expected {
-            found
-                .push(format!("{place}: behaviour {number} stands where {expected} is expected; numbers have no gaps"));
+            found.push(format!(
+                "{place}: behaviour {number} is listed where {expected} is expected; numbers must have no gaps"
+            ));
         }
         expected = number + 1;
         if tests.is_empty() {

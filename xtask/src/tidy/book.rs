@@ -44,7 +44,7 @@ fn blocks(page: &File, typed: &str) -> Vec<String> {
                     "{place}: no test types this block; name the page in {TYPED}, or write ```{kind} no-run and the reason above"
                 )),
                 "sh no-run" | "console no-run" if inside && !above.starts_with("<!-- no-run: ") => found.push(format!(
-                    "{place}: the block says no-run without a reason; write <!-- no-run: REASON --> in the line above"
+                    "{place}: the block has no-run without a reason; write <!-- no-run: REASON --> in the line above"
                 )),
                 "bash" | "shell" | "sh-session" if inside => {
                     found.push(format!("{place}: a block of commands is called sh, or console with its output"));

@@ -87,9 +87,10 @@ fn package_findings(package: &Package, all: &[Package]) -> Vec<String> {
         if other == TESTKIT {
             found.push(format!("{place}: {name} ships {TESTKIT}: make it a dev-dependency"));
         } else if is_ours && !rule.ours.contains(&other) {
-            found.push(format!("{place}: {name} must not know {other}: go through a port of matsu-core"));
+            found.push(format!("{place}: {name} must not depend on {other}: use a port of matsu-core"));
         } else if rule.never.contains(&other) {
-            found.push(format!("{place}: {name} must not know {other}: it belongs behind a port"));
+            found
+                .push(format!("{place}: {name} must not depend on {other}: only an adapter may use it, behind a port"));
         }
     }
     found

@@ -7,8 +7,8 @@ use super::workspace::Workspace;
 const FORBIDDEN: &[(&str, &str)] = &[
     ("#[ignore", "a test that does not run proves nothing: guard it by an environment variable, or delete it"),
     ("#[should_panic", "return the error and assert on it"),
-    ("todo!(", "finish it, or return an error that says so"),
-    ("unimplemented!(", "finish it, or return an error that says so"),
+    ("todo!(", "finish it, or return an error with the reason"),
+    ("unimplemented!(", "finish it, or return an error with the reason"),
 ];
 
 /// The server reads and writes through the services of the runtime.

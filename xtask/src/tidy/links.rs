@@ -12,7 +12,7 @@ pub fn findings(workspace: &Workspace) -> Vec<String> {
                 && !workspace.paths.contains(&path)
             {
                 let line = line_of(&text, offset);
-                found.push(format!("{}:{line}: the link {target} leads to {path}, which is not there", file.path));
+                found.push(format!("{}:{line}: the link {target} leads to {path}, which does not exist", file.path));
             }
         }
     }

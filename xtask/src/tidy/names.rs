@@ -13,7 +13,7 @@ pub fn findings(workspace: &Workspace) -> Vec<String> {
         let without_ending = file.path.trim_end_matches(".rs");
         for part in without_ending.split('/') {
             if let Some(name) = part.split('_').find(|word| EMPTY_NAMES.contains(word)) {
-                found.push(format!("{}:1: `{name}` says nothing: name it for what it does", file.path));
+                found.push(format!("{}:1: `{name}` has no meaning: name the file for what it does", file.path));
             }
         }
     }

@@ -16,7 +16,9 @@ pub fn warnings(workspace: &Workspace) -> Vec<String> {
     longer_than(workspace, LONG_LINES)
         .filter(|(_, lines)| *lines <= LINES_MAX)
         .map(|(path, lines)| {
-            format!("{path}:{LONG_LINES}: {lines} lines, over {LONG_LINES} is long: think of splitting")
+            format!(
+                "{path}:{LONG_LINES}: {lines} lines, and more than {LONG_LINES} is long: consider splitting the file"
+            )
         })
         .collect()
 }

@@ -16,7 +16,8 @@ const ROW_MAX: usize = 8;
 
 pub fn findings(workspace: &Workspace) -> Vec<String> {
     let is_right = workspace.file(PATH).is_some_and(|file| file.text == drawing(workspace));
-    let advice = format!("{PATH}: it does not show the modules as they are: cargo run -p xtask -- structure");
+    let advice =
+        format!("{PATH}: it does not show the current modules; write it again: cargo run -p xtask -- structure");
     (!is_right).then_some(advice).into_iter().collect()
 }
 

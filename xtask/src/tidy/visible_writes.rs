@@ -59,7 +59,7 @@ pub fn findings(workspace: &Workspace) -> Vec<String> {
 
 fn finding(path: &str, statement: &Item<'_>, user: &Item<'_>) -> String {
     format!(
-        "{path}: `{}` writes what clients see, and `{}` does not name the ledger: lock or take it there, and change the \
+        "{path}: `{}` writes data that clients see, and `{}` does not use the ledger: lock or take it there, and change the \
          task; or add it to ALLOWED of xtask/src/tidy/visible_writes.rs with the reason",
         statement.name, user.name
     )
@@ -130,7 +130,10 @@ mod tests {
     fn finds_a_visible_write_without_the_ledger() {
         let found = found("impl Transition for Mark {\n    async fn run(tx: Tx) { tx.run(&SCORE) }\n}\n");
         assert_eq!(found.len(), 1);
-        assert!(found[0].contains("`SCORE` writes what clients see, and `Mark` does not name the ledger"), "{found:?}");
+        assert!(
+            found[0].contains("`SCORE` writes data that clients see, and `Mark` does not use the ledger"),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -69,7 +69,7 @@ async fn ask(folder: &RunFolder, record: &RunRecord, attempt: i64) -> io::Result
     loop {
         match connect(folder, record, attempt).await {
             Err(error) if is_worth_asking_again(&error) && asked < ASKED_TIMES && folder.is_held() => {
-                tracing::warn!(run = %record.run_id, %error, "the supervisor of a run is asked again");
+                tracing::warn!(run = %record.run_id, %error, "the supervisor of a run is contacted again");
                 let marker = record.run_id.to_string();
                 drop(tokio::task::spawn_blocking(move || orphans::wake(&marker)).await);
                 asked += 1;
@@ -114,7 +114,7 @@ pub async fn give_up(host: &CliHost, folder: &RunFolder, record: &RunRecord) -> 
     if let Some(closed) = closed {
         let mut place = record.place.clone();
         if let Some(changes) = &closed.changes {
-            tracing::info!(run = %record.run_id, changes.branch, "a run whose job is over was ended; its work is kept");
+            tracing::info!(run = %record.run_id, changes.branch, "a run whose job has ended was stopped; its work is kept");
             place.ended_with(changes);
         }
         let place = serde_json::to_string(&place).ok();
@@ -170,7 +170,7 @@ pub async fn end(folder: &RunFolder, record: &RunRecord, clock: Clock) {
         io::Result::Ok(())
     };
     if !matches!(clock.within(END_WITHIN, ended).await, Some(Ok(()))) {
-        tracing::warn!(run = %record.run_id, "a supervisor whose job is over did not end; its processes are killed");
+        tracing::warn!(run = %record.run_id, "a supervisor whose job has ended did not stop; its processes are killed");
         drop(orphans::end(record.run_id.to_string(), clock).await);
     }
 }

@@ -54,7 +54,9 @@ impl Allowed {
             }
         };
         if !flag.starts_with('-') || flag.trim_matches('-').is_empty() {
-            return Err(format!("allow_args has {line:?}; each begins with a flag, as in --flag=KIND"));
+            return Err(format!(
+                "allow_args contains {line:?}; each entry must begin with a flag, such as --flag=KIND"
+            ));
         }
         Ok(Self { flag: flag.to_owned(), value })
     }
@@ -74,7 +76,7 @@ impl Kind {
             "number" => Ok(Self::Number),
             "path-in-roots" => Ok(Self::PathInRoots),
             other => Err(format!(
-                "allow_args has the kind {other:?}; there are text, word, number, path-in-roots, one-of:A,B and \
+                "allow_args contains the unknown kind {other:?}; the kinds are text, word, number, path-in-roots, one-of:A,B and \
                  some-of:A,B"
             )),
         }
@@ -113,7 +115,7 @@ pub struct Refused {
 pub fn check(agent: &str, allowed: &[Allowed], args: &[String], bounds: &Bounds<'_>) -> Result<Vec<String>, Refused> {
     if args.len() > ARGS_MAX {
         let expected = format!("at most {ARGS_MAX} arguments");
-        let message = format!("args has {} arguments; {expected} are taken", args.len());
+        let message = format!("args has {} arguments; {expected} are allowed", args.len());
         return Err(Refused { flag: "args".to_owned(), expected, message });
     }
     let mut passed = Vec::new();
@@ -158,7 +160,7 @@ fn unknown(agent: &str, allowed: &[Allowed], flag: &str, value: Option<&str>) ->
 fn check_value(kind: &Kind, value: &str, bounds: &Bounds<'_>) -> Result<String, String> {
     let expected = || format!("which is not {}", kind.expected());
     if value.len() > VALUE_BYTES_MAX {
-        return Err(format!("which has {} bytes; at most {VALUE_BYTES_MAX} are taken", value.len()));
+        return Err(format!("which has {} bytes; at most {VALUE_BYTES_MAX} are allowed", value.len()));
     }
     if value.starts_with('-') {
         return Err("which begins with - and could be read as a flag".to_owned());
@@ -196,9 +198,11 @@ fn path(value: &str, bounds: &Bounds<'_>) -> Result<String, String> {
     }
     // Several programs take a list here.
     let text = real.to_str().filter(|text| !text.contains(',') && !text.chars().any(char::is_control));
-    let text = text.ok_or("whose name has a comma or a character that cannot stand in an argument")?;
+    let text = text.ok_or("whose name contains a comma or a character that is not allowed in an argument")?;
     if bounds.mode.writes() && (git_paths::is_inside_git(&real) || git_paths::has_git_below(&real)) {
-        return Err("which belongs to a git repository; a run that writes has a tree of its own for that".to_owned());
+        return Err(
+            "which belongs to a git repository; a run that writes may write only in its own worktree".to_owned()
+        );
     }
     Ok(text.to_owned())
 }

@@ -39,8 +39,10 @@ pub fn check(
     check_session(definition, &wish)?;
     if let Some((name, value)) = wish.env.iter().find(|(_, value)| value.contains('\0') || value.len() > ENV_BYTES_MAX)
     {
-        let message =
-            format!("env: {name} has {} bytes, or a zero byte; at most {ENV_BYTES_MAX} are taken", value.len());
+        let message = format!(
+            "env: {name} has {} bytes or contains a zero byte; at most {ENV_BYTES_MAX} bytes without a zero byte are allowed",
+            value.len()
+        );
         return Err(param("env", "a short text without a zero byte", name, message));
     }
     if let Some((name, why)) = wish.env.keys().find_map(|name| Some((name, environment::refusal(definition, name)?))) {
@@ -106,13 +108,13 @@ fn begins_with(input: &RunInput, rules: &Rules<'_>) -> &'static str {
     let is_runs =
         input.directory.as_deref().is_some_and(|directory| Path::new(directory).starts_with(&rules.machine.data_dir));
     if is_runs {
-        "It works on the last commit of this run's tree, in a repository of its own; what is not committed is not seen."
+        "It works on the last commit of this run's tree, in its own repository; uncommitted changes are not included."
     } else if input.tree.base == TreeBase::Head {
-        "It starts from your last commit, in a repository of its own (worktree.base in .matsu.toml); what is not \
-         committed is not there."
+        "It starts from your last commit, in its own repository (worktree.base in .matsu.toml); uncommitted changes \
+         are not included."
     } else {
-        "It starts from your working tree, with files that are not committed, in a repository of its own; ignored \
-         files are not there."
+        "It starts from your working tree, with uncommitted files, in its own repository; ignored files are not \
+         included."
     }
 }
 
@@ -148,17 +150,18 @@ fn check_texts(definition: &Definition, wish: &RunWish) -> Result<(), RunRefusal
         bytes_max = bytes_max.min(PROMPT_ARGUMENT_BYTES_MAX);
     }
     if wish.message.len() > bytes_max {
-        let message = format!("message has {} bytes; {name} takes at most {bytes_max}", wish.message.len());
+        let message = format!("message has {} bytes; {name} accepts at most {bytes_max}", wish.message.len());
         return Err(param("message", &format!("at most {bytes_max} bytes"), "a longer text", message));
     }
     if let Some(system) = &wish.system_prompt {
         let chars = system.chars().count();
         if chars > SYSTEM_PROMPT_CHARS_MAX {
-            let message = format!("system_prompt has {chars} characters; at most {SYSTEM_PROMPT_CHARS_MAX} are taken");
+            let message =
+                format!("system_prompt has {chars} characters; at most {SYSTEM_PROMPT_CHARS_MAX} are allowed");
             return Err(param("system_prompt", "at most 100000 characters", &chars.to_string(), message));
         }
         if definition.system_prompt.is_none() {
-            let message = format!("{name} takes no system prompt; put it into the message");
+            let message = format!("{name} accepts no system prompt; put it into the message");
             return Err(param("system_prompt", "nothing for this agent", "a text", message));
         }
     }
@@ -170,7 +173,7 @@ fn check_texts(definition: &Definition, wish: &RunWish) -> Result<(), RunRefusal
     if let Some(model) = &wish.model
         && (definition.model.is_none() || !is_word(model))
     {
-        return Err(param("model", "the name of a model", model, format!("{name} takes no such model name")));
+        return Err(param("model", "the name of a model", model, format!("{name} does not accept this model name")));
     }
     if let Some(effort) = &wish.effort {
         let known = definition.effort.as_ref().map_or(&[][..], |part| part.values.as_slice());
@@ -255,12 +258,12 @@ fn check_check(definition: &Definition, mode: Mode, isolation: Isolation, wish: 
     let retries = wish.retries.unwrap_or(0);
     let Some(check) = &wish.check else {
         if retries > 0 {
-            let message = "retries needs a check: without one nothing can fail and be tried again";
-            return Err(param("retries", "0, or a check beside it", &retries.to_string(), message));
+            let message = "retries needs a check; without a check nothing is tried again";
+            return Err(param("retries", "0, or a check together with retries", &retries.to_string(), message));
         }
         if wish.check_with != CheckWith::default() {
-            let message = "check has a timeout or network and no command, and no .matsu.toml of this repository has a \
-                           check that counts for this run; name the command";
+            let message = "check has a timeout or network but no command, and this repository has no .matsu.toml with a \
+                           check for this run; name the command";
             return Err(param("check", "a command", "none", message));
         }
         return Ok(());
@@ -286,7 +289,8 @@ fn check_check(definition: &Definition, mode: Mode, isolation: Isolation, wish: 
         return Err(param("retries", &format!("integer 0..{CHECK_RETRIES_MAX}"), &retries.to_string(), message));
     }
     if retries > 0 && definition.session.is_none() {
-        let message = format!("{} cannot resume a conversation, so a failed check cannot go back", definition.name);
+        let message =
+            format!("{} cannot resume a conversation, so a failed check cannot be sent back to it", definition.name);
         return Err(param("retries", "0 for this agent", &retries.to_string(), message));
     }
     Ok(())
@@ -306,11 +310,16 @@ fn check_prompt_argument(definition: &Definition, message: &str) -> Result<(), R
         return Ok(());
     }
     if message.contains('\0') {
-        return Err(param("message", "text without a zero byte", "one with it", "message contains a zero byte"));
+        return Err(param(
+            "message",
+            "text without a zero byte",
+            "text with a zero byte",
+            "message contains a zero byte",
+        ));
     }
     if message.starts_with('-') && !definition.keeps_prompt_apart() {
         let message = format!("message begins with -, which {name} would read as a flag; begin it with a word");
-        return Err(param("message", "a text that does not begin with -", "one that does", message));
+        return Err(param("message", "a text that does not begin with -", "a text that begins with -", message));
     }
     Ok(())
 }
@@ -319,7 +328,7 @@ fn mode(definition: &Definition, rules: &Rules<'_>, wish: &RunWish) -> Result<Mo
     let ceiling = wish.mode_max.map_or(rules.mode_max, |max| max.min(rules.mode_max));
     let allowed: Vec<Mode> = definition.mode_list().into_iter().filter(|mode| *mode <= ceiling).collect();
     let Some(safest) = allowed.first() else {
-        let message = format!("{} has no mode that is allowed here", definition.name);
+        let message = format!("{} has no mode that is allowed here (agents.mode_max)", definition.name);
         return Err(RunRefusal { code: ErrorCode::Forbidden, message, param: None });
     };
     match wish.mode {
@@ -344,7 +353,7 @@ fn isolation(mode: Mode, directory: Option<&std::path::Path>, wish: &RunWish) ->
             Err(param("isolation", "none, or a directory inside a git repository", "worktree", message))
         }
         Some(Isolation::None) if wish.must_isolate && mode.writes() && is_git => {
-            let message = "several agents that write need a worktree each; leave isolation out";
+            let message = "several agents that write need a worktree each; omit isolation";
             Err(param("isolation", "worktree", "none", message))
         }
         None if wish.must_isolate && mode.writes() && directory.is_some() && !is_git => {

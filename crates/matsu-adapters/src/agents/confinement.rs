@@ -192,7 +192,10 @@ impl Confiner {
         let has_own =
             |definition: &&Definition| definition.modes.values().any(|mode| !mode.args_without_sandbox.is_empty());
         let lost = definition.filter(has_own).filter(|_| !self.can_nest(level)).map(|definition| {
-            format!("what the sandbox of {} itself would stop (it cannot work here and is off)", definition.name)
+            format!(
+                "everything that only the sandbox of {} itself would stop (it cannot work here and is off)",
+                definition.name
+            )
         });
         gaps.into_iter().map(str::to_owned).chain(lost).chain(opened).collect()
     }

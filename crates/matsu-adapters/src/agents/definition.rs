@@ -298,7 +298,7 @@ impl Definition {
             Allowed::parse(line)?;
         }
         if decoders::of(&self.output).is_none() {
-            return Err(format!("output is {}; there are {}", self.output, decoders::names().join(", ")));
+            return Err(format!("output is {}; expected one of {}", self.output, decoders::names().join(", ")));
         }
         Ok(())
     }

@@ -67,7 +67,7 @@ impl Ground {
                 // What it was when the conversation began is another question: an earlier run could write there.
                 let directory = &worktree.directory;
                 if !directory.canonicalize().is_ok_and(|real| real == *directory) {
-                    return Err(cannot(&format!("{} is a link, or reached by one", directory.display())));
+                    return Err(cannot(&format!("{} is a link or is reached through one", directory.display())));
                 }
                 let place = Place {
                     directory: worktree.directory.clone(),

@@ -356,7 +356,7 @@ impl CliRun {
             && self.out.position() < *printed
         {
             let read = self.out.position();
-            self.end = Some(End::Damaged(format!("its spool ends after {read} of {printed} bytes")));
+            self.end = Some(End::Damaged(format!("its stored output ends after {read} of {printed} bytes")));
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn resolve(
         return match wish {
             None => Ok(scratch()),
             Some(wish) => {
-                Err(refused(wish, "no directory can be named: no root is configured (agents.roots, or --root)"))
+                Err(refused(wish, "working_directory cannot be used: no root is configured (agents.roots, or --root)"))
             }
         };
     };

@@ -108,7 +108,7 @@ pub fn read(directory: &Path) -> Result<Option<Found>, String> {
         base: part.base,
     });
     if tree.copy.len() > COPIES_MAX || !tree.copy.iter().all(|name| is_inside(name)) {
-        let why = format!("worktree.copy takes at most {COPIES_MAX} paths inside the repository, such as .env");
+        let why = format!("worktree.copy accepts at most {COPIES_MAX} paths inside the repository, such as .env");
         return Err(refused(&why));
     }
     if tree.setup.as_ref().is_some_and(CheckCommand::is_empty) {

@@ -184,7 +184,7 @@ impl SpoolReader {
             let found = segments(&self.folder, self.stream)?;
             let Some((first, _)) = found.first() else { return Ok(None) };
             if *first > self.position {
-                let error = format!("output before byte {first} is gone, and byte {} was wanted", self.position);
+                let error = format!("output before byte {first} is gone; byte {} was requested", self.position);
                 return Err(io::Error::other(error));
             }
             let at = found.iter().rposition(|(start, _)| *start <= self.position).unwrap_or(0);

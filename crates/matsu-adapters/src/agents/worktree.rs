@@ -164,8 +164,8 @@ impl Worktree {
             }
         };
         if let Err(error) = closed.write(record) {
-            tracing::warn!(%error, folder = %self.path.display(), "what a run has changed cannot be recorded; its folder stays");
-            let why = format!("what was taken over cannot be recorded: {error}");
+            tracing::warn!(%error, folder = %self.path.display(), "the changes of a run cannot be recorded; its folder stays");
+            let why = format!("the record of the changes cannot be written: {error}");
             let left = Some(LeftWork { folder: self.path.display().to_string(), why });
             return Closed { left, ..closed };
         }
@@ -176,7 +176,7 @@ impl Worktree {
     fn kept(&self, why: &str) -> LeftWork {
         let (days, gigabytes) = (kept::DAYS, kept::GIGABYTES);
         let folder = kept::place(&self.path, &self.cell.confiner.layout().data_dir).display().to_string();
-        let why = format!("{why}. The folder is kept for {days} days, or until kept folders take {gigabytes} GB");
+        let why = format!("{why}. The folder is kept for {days} days, or until kept folders use {gigabytes} GB");
         LeftWork { folder, why }
     }
 
@@ -233,7 +233,7 @@ impl Worktree {
         if !harvest.ignored.is_empty() {
             left.push(format!("ignored files: {}", harvest.ignored.join(", ")));
         }
-        let why = (!left.is_empty()).then(|| format!("not taken over are {}", left.join("; ")));
+        let why = (!left.is_empty()).then(|| format!("these were not taken over: {}", left.join("; ")));
         Ok((changes, why))
     }
 

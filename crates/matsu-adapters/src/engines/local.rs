@@ -67,7 +67,7 @@ impl LocalEngine {
         match self.clock.within(patience, looking).await {
             None => Ok(()),
             Some(Ok(looked)) => looked.map_err(|error| failed(&error)),
-            Some(Err(_)) => Err(EngineError::Failed("reading the folders was cut short".to_owned())),
+            Some(Err(_)) => Err(EngineError::Failed("reading the folders was interrupted".to_owned())),
         }
     }
 
@@ -94,7 +94,7 @@ impl LocalEngine {
     /// The index cannot be written.
     pub async fn read_folders(&self, folders: &[PathBuf]) -> Result<(), EngineError> {
         let looked = tokio::task::spawn_blocking(self.look_at(folders)).await;
-        let looked = looked.map_err(|_| EngineError::Failed("reading the folders was cut short".to_owned()))?;
+        let looked = looked.map_err(|_| EngineError::Failed("reading the folders was interrupted".to_owned()))?;
         looked.map_err(|error| failed(&error))
     }
 }
@@ -150,7 +150,7 @@ impl SearchEngine for LocalEngine {
             let missing = index.has_unread(&folders)?.then(|| NOT_ALL_READ.to_owned()).into_iter().collect();
             Ok(EngineHits { hits, missing })
         });
-        let found = asked.await.map_err(|_| EngineError::Failed("the search was cut short".to_owned()))?;
+        let found = asked.await.map_err(|_| EngineError::Failed("the search was interrupted".to_owned()))?;
         found.map_err(|error| failed(&error))
     }
 }

@@ -19,7 +19,7 @@ pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) ->
     let refused = |why: &str| FetchError::Refused(why.to_owned());
     let too_large = || {
         let most = bytes_max / (1024 * 1024);
-        FetchError::Refused(format!("larger than {most} MB, the most that is read of one file; divide it"))
+        FetchError::Refused(format!("larger than {most} MB, which is the limit for one file; split it"))
     };
     if !request.engines.iter().any(|engine| engine == local::NAME) {
         return Err(refused("a file address is read only if the engine local found it"));
@@ -29,8 +29,8 @@ pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) ->
     let real = path.canonicalize().map_err(|_| FetchError::Status(404))?;
     let configured = local::configured_for(&request.owner, configured);
     let folder = enclosing(&real, &local::folders_of(&request.folders, configured))
-        .ok_or_else(|| refused("outside of the folders of this search"))?;
-    let media_type = local::media_type(&real).ok_or_else(|| refused("not a kind of document that is read"))?;
+        .ok_or_else(|| refused("outside the folders of this search"))?;
+    let media_type = local::media_type(&real).ok_or_else(|| refused("not a kind of document that Matsu reads"))?;
     let size = real.metadata().map_err(|_| FetchError::Status(404))?.len();
     if size > bytes_max as u64 {
         return Err(too_large());

@@ -276,7 +276,7 @@ impl Fetcher for WebFetcher {
             let (request, settings) = (request.clone(), self.settings.clone());
             let work = move || file::read(&request, &settings.folders, settings.bytes_max);
             let read = tokio::task::spawn_blocking(work).await;
-            let page = read.map_err(|_| FetchError::Failed("reading a file was cut short".to_owned()))??;
+            let page = read.map_err(|_| FetchError::Failed("reading a file was interrupted".to_owned()))??;
             return Ok(FetchOutcome::Page(Box::new(page)));
         }
         match means {

@@ -43,11 +43,14 @@ fn image(data: &str, called: &str, images: &mut Vec<Image>) -> String {
     match Image::read(data) {
         Err(why) => format!("[image: {called}, not shown: {why}]"),
         Ok(_) if images.len() >= IMAGES_MAX => {
-            format!("[image: {called}, not shown: at most {IMAGES_MAX} of one result are]")
+            format!("[image: {called}, not shown: at most {IMAGES_MAX} images of one result are shown]")
         }
         Ok(image) if taken + image.bytes() > IMAGES_BYTES_MAX => {
             let most = IMAGES_BYTES_MAX / 1_000;
-            format!("[image: {}, not shown: the images of one result have at most {most} kB together]", image.title())
+            format!(
+                "[image: {}, not shown: the images of one result may have at most {most} kB together]",
+                image.title()
+            )
         }
         Ok(image) => {
             let words = format!("[image: {}]", image.title());
@@ -100,7 +103,7 @@ mod tests {
         let many = json!({"content": vec![one.clone(); IMAGES_MAX + 1]});
         let answer = from_result(many.as_object().unwrap());
         assert_eq!(answer.images.len(), IMAGES_MAX);
-        assert!(answer.content.ends_with("not shown: at most 8 of one result are]"), "{}", answer.content);
+        assert!(answer.content.ends_with("not shown: at most 8 images of one result are shown]"), "{}", answer.content);
         let large = format!("{}{}", &png[..16], "A".repeat(IMAGES_BYTES_MAX / 3 * 2 / 4 * 4));
         let large = json!({"type": "image", "mimeType": "image/png", "data": large});
         let two = json!({"content": [large, large]});

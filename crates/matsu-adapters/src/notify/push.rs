@@ -82,7 +82,7 @@ impl Push {
     /// `false`: the browser has unsubscribed.
     async fn push(&self, to: &PushSubscription, message: &NoticeMessage, plain: &[u8]) -> Result<bool, String> {
         if to.sender_key != self.key.public() {
-            return Err("a browser has subscribed to another key; subscribe again, or give all daemons of this store \
+            return Err("a browser subscribed with another key; subscribe again, or give all daemons of this store \
                         the same file push-key"
                 .to_owned());
         }

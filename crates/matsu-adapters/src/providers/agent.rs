@@ -47,7 +47,7 @@ impl AgentModel {
         let agents = host.agents();
         if !agents.iter().any(|known| known.name == agent) {
             let names: Vec<&str> = agents.iter().map(|known| known.name.as_str()).collect();
-            return Err(format!("there is no agent {agent}; there are {}", names.join(", ")));
+            return Err(format!("there is no agent {agent}; expected one of {}", names.join(", ")));
         }
         Ok(Self { host, agent: agent.to_owned(), name: agent.to_owned(), clock })
     }

@@ -213,7 +213,7 @@ impl Reading {
             }
             let mut decoder = self.decoder.take()?;
             let Some(piece) = self.clock.within(self.idle_max, self.pieces.next()).await else {
-                let message = format!("silent for {} s in the middle of its answer", self.idle_max.as_secs());
+                let message = format!("it sent nothing for {} s in the middle of its answer", self.idle_max.as_secs());
                 return Some(Err(Fault::new(ProviderFault::Timeout(WaitedFor::Stream), message)));
             };
             let progress = match piece {

@@ -25,7 +25,7 @@ impl Vendor {
         let url =
             reqwest::Url::parse(&url).map_err(|error| format!("base_url {base:?} is not a valid address: {error}"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("base_url must not hold a password; a key comes from key_env or key_file".to_owned());
+            return Err("base_url must not contain a password; set the key with key_env or key_file".to_owned());
         }
         let client = http::client(url.as_str())?;
         Ok(Self { exchange: Exchange { client, url, clock }, config, wire })

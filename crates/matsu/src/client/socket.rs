@@ -17,7 +17,7 @@ use crate::config::Config;
 
 /// There is no daemon any more, or not yet the next one.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}; see whether it runs: matsu doctor")]
+#[error("{0}; check whether it runs: matsu doctor")]
 pub struct DaemonGone(pub(super) String);
 
 /// One request on one connection: commands are short.

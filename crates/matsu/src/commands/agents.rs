@@ -12,7 +12,7 @@ use crate::client::Client;
 
 #[derive(Args)]
 pub struct Agents {
-    /// Also ask each whether it is logged in; fails if a definition cannot be read
+    /// Also check whether each agent is logged in; fail if a definition cannot be read
     #[arg(long)]
     pub check: bool,
 }

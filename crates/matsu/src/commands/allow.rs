@@ -23,13 +23,13 @@ pub struct Allow {
 
 pub fn run(cx: &Context, args: &Allow) -> Result<ExitCode> {
     if crate::config::session_token().is_some() {
-        bail!("a run of an agent cannot allow anything; a person types matsu allow in a terminal");
+        bail!("a run of an agent cannot allow anything; a person must type matsu allow in a terminal");
     }
     let directory = &args.directory;
     let directory = directory.canonicalize().with_context(|| format!("cannot open {}", directory.display()))?;
     let Some(found) = project_file::read(&directory).map_err(anyhow::Error::msg)? else {
         bail!(
-            "there is no {} that asks for something in the repository of {}",
+            "there is no {} in the repository of {} that needs to be allowed",
             project_file::NAME,
             directory.display()
         );
@@ -38,11 +38,11 @@ pub fn run(cx: &Context, args: &Allow) -> Result<ExitCode> {
         say!("Nothing was changed.");
         return Ok(ExitCode::FAILURE);
     }
-    project_file::allow(&cx.config.paths.data_dir, &found.consent).context("cannot remember it")?;
+    project_file::allow(&cx.config.paths.data_dir, &found.consent).context("cannot store the permission")?;
     if cx.json {
         print_json(&json!({ "ok": true, "file": found.consent.file, "command": found.consent.command }));
     } else {
-        say!("Allowed: {}. Ask again only after the file has changed.", found.consent.file);
+        say!("Allowed: {}. If the file changes, it must be allowed again.", found.consent.file);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -15,12 +15,12 @@ pub struct AnswerArgs {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
-    /// An option or its number, or text where the question has no options; without it, it is asked here
+    /// An option or its number, or text if the question has no options; without it, the command asks you
     pub answer: Option<String>,
-    /// Answer in your own words, also where the question has options
+    /// Answer in your own words, even if the question has options
     #[arg(long, value_name = "TEXT", conflicts_with = "answer")]
     pub text: Option<String>,
-    /// The job that asks, where several do
+    /// The job that asks, if several jobs ask
     #[arg(long, value_name = "JOB")]
     pub job: Option<String>,
 }
@@ -31,14 +31,14 @@ pub async fn run(cx: &Context, args: &AnswerArgs) -> Result<ExitCode> {
     let question = meant(&asked, args)?;
     if question.is_consent() {
         question.show();
-        bail!("no answer counts here: a person allows the file with its own command, in a terminal: matsu allow");
+        bail!("this question cannot be answered here; a person must allow the file in a terminal: matsu allow");
     }
     let answer = match (&args.answer, &args.text) {
         (Some(typed), _) => question.answer(typed)?,
         (None, Some(text)) => question.in_words(text)?,
         (None, None) if question::can_ask() && !cx.json => match question.ask().await {
             Some(answer) => answer,
-            None => bail!("nothing was answered"),
+            None => bail!("no answer was typed"),
         },
         (None, None) => {
             question.show();
@@ -60,11 +60,11 @@ fn meant<'a>(asked: &'a [Question], args: &AnswerArgs) -> Result<&'a Question> {
         asked.iter().filter(|question| args.job.as_ref().is_none_or(|job| question.job == *job)).collect();
     match meant.as_slice() {
         [only] => Ok(only),
-        [] if asked.is_empty() => bail!("{} asks nothing at the moment", args.task),
-        [] => bail!("the job {} asks nothing at the moment", args.job.as_deref().unwrap_or_default()),
+        [] if asked.is_empty() => bail!("{} asks no question at the moment", args.task),
+        [] => bail!("the job {} asks no question at the moment", args.job.as_deref().unwrap_or_default()),
         several => {
             question::show_all(&args.task, asked);
-            bail!("{} jobs ask; name one with --job", several.len())
+            bail!("{} jobs ask a question; name one with --job", several.len())
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct Apply {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
-    /// Of several runs: which agent's
+    /// The agent whose run is meant, if the task has several runs
     #[arg(long)]
     pub agent: Option<String>,
     /// Only show the patch
@@ -28,10 +28,10 @@ pub struct Apply {
     /// Write files that you and the run both changed with conflict markers
     #[arg(long, conflicts_with_all = ["show", "undo"])]
     pub merge: bool,
-    /// If you and the run changed the same lines, let the agent resolve that on your files as they are now
+    /// If you and the run changed the same lines, let the agent resolve the conflicts with your current files
     #[arg(long, conflicts_with_all = ["show", "undo", "merge", "agent"])]
     pub send_back: bool,
-    /// Take back what was applied
+    /// Undo an earlier apply
     #[arg(long, conflicts_with = "show")]
     pub undo: bool,
 }
@@ -56,7 +56,7 @@ pub async fn run(cx: &Context, global: &Global, args: &Apply) -> Result<ExitCode
     }
     if args.undo {
         let said = client.post(&format!("/api/v1/tasks/{task}/undo-apply{agent}"), json!({})).await?;
-        show_done(cx, &said, "taken back; the branch is there again");
+        show_done(cx, &said, "undone; the branch is restored");
         return Ok(ExitCode::SUCCESS);
     }
     let how = match (args.merge, agent.is_empty()) {
@@ -93,13 +93,13 @@ fn show_rest(said: &Value) {
     }
     for entry in &unmarked {
         let (path, why) = (plain_line(&field(entry, "path")), field(entry, "why"));
-        say!("Without markers, look at it yourself: {path} ({why})");
+        say!("No conflict markers could be written, so compare this file yourself: {path} ({why})");
     }
     let missing = list("missing");
     if !missing.is_empty() {
         let commands = names(&missing).replace(", ", "; matsu apply ");
         say!(
-            "The work began with changes of other tasks, which were not applied. To apply them too: matsu apply {commands}"
+            "The run began with changes of other tasks, which were not applied. To apply them too: matsu apply {commands}"
         );
     }
 }
@@ -107,7 +107,7 @@ fn show_rest(said: &Value) {
 /// Whether what was written is proven.
 fn tell_check(receipt: &Value) {
     if receipt.is_object() {
-        let proof = if receipt["passed"] == true { "" } else { "; what was written is not proven" };
+        let proof = if receipt["passed"] == true { "" } else { "; the applied changes did not pass it" };
         eprintln!("The check of these changes: {}{proof}", plain_line(&verdict(receipt)));
         tell_changed_tests(receipt, "");
     }

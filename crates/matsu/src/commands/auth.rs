@@ -12,13 +12,13 @@ use crate::client::Client;
 
 #[derive(Subcommand)]
 pub enum Auth {
-    /// Pages that wait for a person
+    /// List pages that wait for a person
     List,
     /// Mark a login as done; its searches are resumed
     Done(AuthTarget),
-    /// Leave those pages out
+    /// Skip a page or all pages of a domain; its searches are resumed without them
     Skip(AuthTarget),
-    /// Keep cookies for a domain, read from standard input: a Cookie header or a cookies.txt
+    /// Store cookies for a domain; they are read from standard input: a Cookie header or a cookies.txt
     Cookies {
         /// The registrable domain, such as example.org
         domain: String,
@@ -81,9 +81,9 @@ fn show(answer: &Value) {
         say!("\nLog in with your browser, then: matsu auth done ITEM (or DOMAIN); or: matsu auth skip ITEM");
     } else if let Some(kept) = answer["kept"].as_u64() {
         let domain = field(answer, "domain");
-        say!("{kept} cookies kept for {domain}; now: matsu auth done {domain}");
+        say!("{kept} cookies stored for {domain}; next: matsu auth done {domain}");
     } else {
         let requeued = answer["requeued_jobs"].as_array().map_or(0, Vec::len);
-        say!("{} settled; {requeued} searches go on", answer["resolved_count"]);
+        say!("{} logins settled; {requeued} searches continue", answer["resolved_count"]);
     }
 }

@@ -14,7 +14,7 @@ use crate::terminal::plain_text::plain_line;
 
 #[derive(Args)]
 pub struct Branches {
-    /// Also those that were applied, discarded or sent back
+    /// Also list branches that were applied, discarded or sent back
     #[arg(long)]
     pub all: bool,
 }

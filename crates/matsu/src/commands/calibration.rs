@@ -11,17 +11,17 @@ use crate::client::Client;
 
 #[derive(Subcommand)]
 pub enum Calibration {
-    /// Judges, versions and scores
+    /// Show judges, versions and scores
     Show,
-    /// Put an earlier version in force again
+    /// Use an earlier version again
     #[command(disable_version_flag = true)]
     Rollback {
-        /// The judge
+        /// The name of the judge
         source: String,
-        /// The version; the one before by default
+        /// The version; by default the previous one
         #[arg(long)]
         version: Option<u32>,
-        /// Why; kept in the log
+        /// The reason; stored in the log
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },

@@ -41,16 +41,17 @@ pub struct Chat {
     /// Matsu tools offered to models: core, all, or toolsets separated by commas
     #[arg(long, default_value = "core", value_name = "SETS")]
     pub tools: String,
-    /// Take one question from stdin, print the answer and end; with --json every event is a line
+    /// Read one question from stdin, print the answer and end; with --json, print each event as one line
     #[arg(long)]
     pub once: bool,
-    /// With --once: tools that run without a question, besides those that were approved for this project
+    /// With --once: a tool that may run without approval, besides those that were approved for this
+    /// project; may be repeated
     #[arg(long = "allow", value_name = "TOOL", requires = "once")]
     pub allow: Vec<String>,
     /// With --once: the system prompt
     #[arg(long, value_name = "TEXT", requires = "once")]
     pub system: Option<String>,
-    /// With --once: an image that is sent with the question; may stand several times
+    /// With --once: an image that is sent with the question; may be repeated
     #[arg(long = "image", value_name = "FILE", requires = "once")]
     pub images: Vec<PathBuf>,
 }

@@ -16,11 +16,11 @@ use crate::config::without_password;
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
-    /// Every setting, its value and where it came from
+    /// Show every setting, its value and where the value comes from
     Show,
-    /// A configuration file with every setting at its default, as comments
+    /// Print a configuration file with every setting at its default, as comments
     Sample,
-    /// Every setting with its meaning, as Markdown
+    /// Print every setting with its meaning, as Markdown
     Reference,
 }
 
@@ -64,7 +64,7 @@ async fn show(cx: &Context) {
     });
     let rows: Vec<Row> = rows.collect();
     if let Some(refused) = daemon["refused"].as_str() {
-        eprintln!("matsu: the daemon does not use the settings and definitions as they are now: {refused}");
+        eprintln!("matsu: the daemon does not use the current settings and definitions: {refused}");
     }
     if cx.json {
         let item =

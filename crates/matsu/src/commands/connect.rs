@@ -18,13 +18,13 @@ use crate::service;
 
 #[derive(Args)]
 pub struct Connect {
-    /// claude, codex, cursor, gemini or vscode; all that are installed, if none is named
+    /// claude, codex, cursor, gemini or vscode; without a name, all that are installed
     pub client: Option<String>,
-    /// Also install hooks, where the client has them: unread results keep a turn going once, and a prompt brings one
-    /// line of news
+    /// Also install hooks, if the client has them: at the end of a turn the model is asked once to read unread results,
+    /// and with each prompt it gets one line of news
     #[arg(long)]
     pub hooks: bool,
-    /// Take everything out again
+    /// Remove everything that connect wrote
     #[arg(long, conflicts_with = "hooks")]
     pub undo: bool,
     /// Do not ask
@@ -37,7 +37,7 @@ pub fn run(cx: &Context, global: &Global, args: &Connect) -> Result<ExitCode> {
     let clients = match &args.client {
         Some(name) => vec![Client::named(name).with_context(|| {
             let names = CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ");
-            format!("no client is called {name:?}; there are {names}")
+            format!("there is no client {name:?}; expected one of {names}")
         })?],
         None if args.undo => CLIENTS.iter().filter(|client| is_connected(cx, client)).collect(),
         None => CLIENTS.iter().filter(|client| client.is_installed(&homes)).collect(),
@@ -93,7 +93,7 @@ fn options(cx: &Context, global: &Global) -> Result<Vec<String>> {
     }
     match &global.store {
         Some(url) if url.starts_with("postgres") => bail!(
-            "--store {}: a client's file must hold no password; set store.url in the configuration file instead",
+            "--store {}: a client's file must not contain a password; set store.url in the configuration file instead",
             crate::config::without_password(url)
         ),
         // The client starts it in another folder, where a relative path would mean another file.
@@ -145,7 +145,7 @@ fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)], hooks: bool) {
     if service::can_install(&cx.config).unwrap_or(false) {
         say!("start Matsu with the machine, so that interrupted runs continue by themselves: `matsu service install`");
     }
-    say!("take it back with `matsu connect --undo`");
+    say!("undo this with `matsu connect --undo`");
 }
 
 /// What became of one file of a client.
@@ -176,7 +176,9 @@ fn undo_one(data_dir: &Path, name: &str) -> Result<Vec<UndoneFile>> {
         let (file, became) = match undone {
             Undone::Restored(file) => (file, "restored"),
             Undone::Removed(file) => (file, "removed"),
-            Undone::Changed(file) => (file, "changed by another program; look for matsu in it"),
+            Undone::Changed(file) => {
+                (file, "changed by another program since; search it for matsu and remove the rest")
+            }
             Undone::Gone(file) => (file, "gone"),
         };
         UndoneFile { client: name.to_owned(), file, became }

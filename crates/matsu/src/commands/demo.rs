@@ -36,7 +36,7 @@ const QUERIES: [&str; 3] = ["long polling reduces token use", "待ち行列 デ�
 
 #[derive(Args)]
 pub struct Demo {
-    /// Do it in your own store and keep it, so that the page shows the example
+    /// Use your own store and keep the example there; the page shows it
     #[arg(long)]
     pub keep: bool,
 }

@@ -13,7 +13,7 @@ pub struct Diff {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
-    /// Of several runs: which agent's
+    /// The agent whose run is meant, if the task has several runs
     #[arg(long)]
     pub agent: Option<String>,
 }

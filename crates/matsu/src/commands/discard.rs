@@ -14,7 +14,7 @@ pub struct Discard {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
-    /// Of several runs: which agent's
+    /// The agent whose run is meant, if the task has several runs
     #[arg(long)]
     pub agent: Option<String>,
 }
@@ -24,10 +24,12 @@ pub async fn run(cx: &Context, args: &Discard) -> Result<ExitCode> {
     let agent = args.agent.as_deref().map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
     let said = client.post(&format!("/api/v1/tasks/{}/discard{agent}", segment(&args.task)), json!({})).await?;
     let done = match said["kept_by"].as_str() {
-        Some(name) => format!("discarded; git show {name} still has them"),
+        Some(name) => format!("discarded; the commits are still at {name}: git show {name}"),
         None => {
             let head = field(&said["changes"], "head");
-            format!("discarded; no reference has them any more. While git has the commit: git branch NAME {head}")
+            format!(
+                "discarded; no reference keeps the commits any more. Until git removes them, restore them with: git branch NAME {head}"
+            )
         }
     };
     apply::show_done(cx, &said, &done);

@@ -11,14 +11,15 @@ use crate::client::Client;
 
 #[derive(Args)]
 pub struct Feedback {
-    /// domain_block, domain_unblock, domain_clear_override, claim_reject, claim_restore, edge_correct; none lists the log
+    /// domain_block, domain_unblock, domain_clear_override, claim_reject, claim_restore, edge_correct; without an
+    /// action, the log is listed
     pub action: Option<String>,
     /// The domain pattern, claim or edge
     pub target: Option<String>,
     /// For edge_correct: supports, refutes or neutral
     #[arg(long, value_name = "RELATION")]
     pub relation: Option<String>,
-    /// Why; kept in the log
+    /// The reason; stored in the log
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 }

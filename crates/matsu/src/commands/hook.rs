@@ -55,7 +55,7 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
         (cx.config.wake_after(), input["session_id"].as_str(), &folder, &started_in)
         && let Err(error) = parents::report(&cx.config.paths, session, folder, &started_in.display().to_string())
     {
-        tracing::debug!(error = format!("{error:#}"), "the session of this client could not be noted");
+        tracing::debug!(error = format!("{error:#}"), "the session of this client could not be stored");
     }
     // The turn was kept going once already: twice would be a circle.
     if event == HookEvent::Stop && input["stop_hook_active"] == true {

@@ -17,10 +17,10 @@ pub struct Logs {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
-    /// Go on until the task has ended
+    /// Follow the log until the task has ended
     #[arg(short, long)]
     pub follow: bool,
-    /// Of several runs: which agent's
+    /// The agent whose run is meant, if the task has several runs
     #[arg(long)]
     pub agent: Option<String>,
 }

@@ -62,8 +62,9 @@ async fn carry(cx: &Context, args: Loop) -> Result<Carried> {
 }
 
 /// What the model reads when its answer was cut off by the end of the daemon.
-const INTERRUPTED: &str = "The server was restarted while you answered, and what you had written of the answer is \
-                           lost. Go on with the work where you were, then write the whole answer from its beginning.";
+const INTERRUPTED: &str = "The server was restarted while you answered, and the part of the answer that you had \
+                           written is lost. Continue the work where it stopped, then write the whole answer from its \
+                           beginning.";
 
 const TRY_AGAIN_EVERY: Duration = Duration::from_millis(200);
 

@@ -19,10 +19,10 @@ pub struct Merge {
     /// Tasks whose changes are merged, oldest first
     #[arg(required = true, value_parser = super::task_id)]
     pub tasks: Vec<String>,
-    /// The branch that gets them, checked out nowhere; without it a new one
+    /// The branch that gets the changes; it must not be checked out. Without it, a new branch is created
     #[arg(long, value_name = "BRANCH")]
     pub into: Option<String>,
-    /// A command that must exit with 0 after each merge; without it the check of the tasks
+    /// A command that must exit with 0 after each merge; without it, the check of the tasks is used
     #[arg(long, value_name = "COMMAND")]
     pub check: Option<String>,
     /// How often a conflict or a failed check goes back to the agent of that task, at most 5
@@ -47,7 +47,7 @@ pub async fn run(cx: &Context, global: &Global, args: Merge) -> Result<ExitCode>
         return Ok(ExitCode::SUCCESS);
     }
     if !cx.json {
-        eprintln!("{task}  {}. Ctrl-C ends the watching, not the work", field(&started, "status"));
+        eprintln!("{task}  {}. Ctrl-C ends only this display; the work continues", field(&started, "status"));
     }
     let mut shown = String::new();
     let status = loop {

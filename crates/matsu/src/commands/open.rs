@@ -40,8 +40,10 @@ async fn link(config: &Config) -> Result<String> {
     let address = server.context("no server with a page is running here; start one with `matsu serve`")?;
     let address = answering(config, &address).await?;
     let made = control(config, Method::POST, "/control/login-code", None).await;
-    let made = made.context("the server gave no login code; start one with `matsu serve`")?;
-    let code = made["code"].as_str().context("the server gave no code; is it older than this program?")?;
+    let made = made.context("the server returned no login code; start a server with `matsu serve`")?;
+    let code = made["code"]
+        .as_str()
+        .context("the server returned no login code; it may be older than this program: restart it")?;
     Ok(login_link(&address, code))
 }
 
@@ -70,7 +72,7 @@ async fn answering(config: &Config, listens_at: &str) -> Result<String> {
         }
     }
     bail!(
-        "the server runs but answers at no address that a browser here could open ({}); check server.listen, \
+        "the server runs, but no address that a browser here can open answers ({}); check server.listen, \
          server.names and server.public_url, or see docs/remote.md",
         refusals.join("; ")
     )

@@ -20,10 +20,10 @@ pub struct ReceiptArgs {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
-    /// Of several runs: which agent's
+    /// The agent whose run is meant, if the task has several runs
     #[arg(long)]
     pub agent: Option<String>,
-    /// Run the check again on the same commit, and compare
+    /// Run the check again on the same commit and compare the results
     #[arg(long)]
     pub verify: bool,
 }
@@ -85,12 +85,12 @@ fn compare(cx: &Context, first: &Value, second: &Value, said: &Value) -> ExitCod
         print_json(&json!({ "verified": verified, "same_log": same_log, "receipt": one, "again": other }));
     } else {
         show(second);
-        let log = if is_same("log_sha256") { "the same output" } else { "other output" };
+        let log = if is_same("log_sha256") { "with the same output" } else { "with other output" };
         if verified {
             let again = if one["passed"] == true { "passed" } else { "failed" };
-            say!("verified: it {again} again, on the same tree and with the same exit code, {log}");
+            say!("verified: it {again} again, on the same tree, with the same exit code, {log}");
         } else {
-            say!("NOT verified: it was {}, and is {}", verdict(one), verdict(other));
+            say!("NOT verified: the first result was {}, the second is {}", verdict(one), verdict(other));
             eprintln!("{}", field(said, "check_output").trim_end());
         }
     }

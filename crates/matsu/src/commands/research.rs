@@ -21,19 +21,19 @@ use crate::terminal::model_question;
 pub struct Research {
     /// The question
     pub question: String,
-    /// What to search for; the question itself if none is given
+    /// What to search for; may be repeated. Without it, the question itself
     #[arg(long = "query", value_name = "QUERY")]
     pub queries: Vec<String>,
-    /// Search the documents in this folder
+    /// Search the documents in this folder; may be repeated
     #[arg(long = "dir", value_name = "DOCS")]
     pub folders: Vec<PathBuf>,
-    /// Only these engines
+    /// Use only this engine; may be repeated
     #[arg(long = "engine", value_name = "NAME")]
     pub engines: Vec<String>,
     /// Continue this research task instead of starting one; the question is what to search for
     #[arg(long, value_name = "TASK", conflicts_with_all = ["folders", "engines", "max_pages"])]
     pub task: Option<String>,
-    /// Pages to be read at most
+    /// Read at most this many pages
     #[arg(long, value_name = "N")]
     pub max_pages: Option<u32>,
     /// Write the report to this file: as HTML, BibTeX or CSL-JSON if it ends in .html, .bib or .json, else as Markdown

@@ -15,7 +15,7 @@ pub struct Retry {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
-    /// Go on where its runs ended: in the same conversation and with the files they left
+    /// Continue where its runs ended: in the same conversation and with the files that they left
     #[arg(long = "continue")]
     pub go_on: bool,
 }
@@ -28,7 +28,7 @@ pub async fn run(cx: &Context, global: &Global, args: Retry) -> Result<ExitCode>
         print_json(&task);
         return Ok(ExitCode::SUCCESS);
     }
-    let what = if args.go_on { "continues" } else { "runs again what was" };
+    let what = if args.go_on { "continues" } else { "repeats" };
     say!("{} {what} {}", field(&task, "task_id"), args.task);
     Ok(ExitCode::SUCCESS)
 }

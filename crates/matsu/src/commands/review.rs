@@ -20,10 +20,10 @@ pub struct Review {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
-    /// Of several runs: which agent's
+    /// The agent whose run is meant, if the task has several runs
     #[arg(long)]
     pub agent: Option<String>,
-    /// Do not ask; send this comment into the conversation, as a new round on the same branch
+    /// Do not ask; send this comment to the agent, which starts a new round in the same conversation and branch
     #[arg(long, value_name = "COMMENT", conflicts_with = "agent")]
     pub send_back: Option<String>,
 }
@@ -83,7 +83,7 @@ async fn choose() -> Choice {
             "d" => return Choice::Discard,
             "s" => return Choice::SendBack,
             "q" | "" => return Choice::Nothing,
-            other => eprintln!("{} is none of a, d, s, q", plain(other)),
+            other => eprintln!("{} is not one of a, d, s, q", plain(other)),
         }
     }
 }

@@ -22,36 +22,36 @@ use crate::terminal::{ending, question};
 pub struct Run {
     /// The agent's name; see `matsu agents`. `auto` chooses one
     pub agent: String,
-    /// What it should do; `-` reads it from stdin
+    /// What the agent should do; `-` reads it from stdin
     pub message: String,
-    /// What it may touch: read-only, workspace-write or full
+    /// What the agent may change: read-only, workspace-write or full
     #[arg(long)]
     pub mode: Option<String>,
     /// A name for the conversation
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
-    /// Go on with the conversation of that name
+    /// Continue the conversation that --session names
     #[arg(long, requires = "session")]
     pub resume: bool,
-    /// The model, by the name that the agent has for it
+    /// The model, by the name that the agent uses for it
     #[arg(long)]
     pub model: Option<String>,
     /// A file with a system prompt
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
-    /// Seconds it may run; the command ends soon afterwards, whatever the run waits for
+    /// How many seconds it may run; the command ends soon afterwards in any case
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub timeout: Option<u32>,
-    /// Seconds it may print nothing before it is ended
+    /// How many seconds the agent may print nothing before it is ended
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub stall_timeout: Option<u32>,
     /// A command that must exit with 0 on the run's last commit before the task counts as completed
     #[arg(long, value_name = "COMMAND")]
     pub check: Option<String>,
-    /// Seconds the check may run: that of --check, or of the repository's .matsu.toml
+    /// How many seconds the check may run: the check of --check or of the repository's .matsu.toml
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub check_timeout: Option<u32>,
-    /// Give the check the network
+    /// Let the check use the network
     #[arg(long)]
     pub check_network: bool,
     /// How often a failed check goes back to the agent, at most 5
@@ -60,10 +60,10 @@ pub struct Run {
     /// Agents to try in order if this one is not available, out of quota or fails its check; separated by commas
     #[arg(long, value_name = "AGENTS", value_delimiter = ',')]
     pub fallback: Vec<String>,
-    /// Tokens that it may use, with retries, other agents and all that it starts
+    /// How many tokens it may use, including retries, other agents and all work that it starts
     #[arg(long, value_name = "TOKENS", allow_negative_numbers = true)]
     pub budget_tokens: Option<u64>,
-    /// Dollars that it may cost, counted in the same way
+    /// How many dollars it may cost, counted in the same way
     #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true)]
     pub budget_cost: Option<f64>,
     /// Start when these tasks have completed, with their results and changes; separated by commas
@@ -90,7 +90,7 @@ pub async fn run(cx: &Context, global: &Global, args: Run) -> Result<ExitCode> {
         .map(|seconds| clock.instant() + Duration::from_secs(seconds.into()) + AFTER_TIME);
     let client = Client::with_daemon(&cx.config, global).await?;
     if detach && client.works_here() {
-        bail!("a task in a store in memory ends with this command; leave --detach out, or use another --store");
+        bail!("a task in a store in memory ends with this command; omit --detach, or use another --store");
     }
     let started = client.post_from_here("/api/v1/tasks", Value::Object(wish(args)?)).await?;
     let task = field(&started, "task_id");
@@ -105,7 +105,7 @@ pub async fn run(cx: &Context, global: &Global, args: Run) -> Result<ExitCode> {
     if cx.json {
         say!("{}", json!({ "event": "started", "task": started }));
     } else {
-        eprintln!("{task}  {}. Ctrl-C ends the watching, not the work", field(&started, "status"));
+        eprintln!("{task}  {}. Ctrl-C ends only this display; the work continues", field(&started, "status"));
         let note = field(&started, "note");
         if !note.is_empty() {
             eprintln!("{}", plain_line(&note));

@@ -18,11 +18,11 @@ pub enum ScheduleCommand {
     Add(Box<Add>),
     /// List schedules
     List,
-    /// Show the outcomes of the times of a schedule, newest first
+    /// Show the firings of a schedule and what they started, newest first
     History { name: String },
-    /// Keep a schedule from firing
+    /// Pause a schedule; it does not fire until it is resumed
     Pause { name: String },
-    /// Let a paused schedule fire again; times that passed meanwhile are not made up for
+    /// Resume a paused schedule; nothing is started for the times that passed meanwhile
     Resume { name: String },
     /// Remove a schedule; tasks that it started stay
     Remove { name: String },
@@ -33,7 +33,7 @@ pub struct Add {
     /// A cron expression of five fields: minute, hour, day, month, weekday
     #[arg(required_unless_present_any = ["every", "at"], conflicts_with_all = ["every", "at"])]
     cron: Option<String>,
-    /// Fire again and again after this time: 90s, 15m, 6h or 1d; at least a minute
+    /// Fire repeatedly, each time after this time: 90s, 15m, 6h or 1d; at least a minute
     #[arg(long, value_name = "TIME", conflicts_with = "at", value_parser = seconds)]
     every: Option<u64>,
     /// Fire once, at this time: "2030-01-31 07:00", or RFC 3339
@@ -45,10 +45,10 @@ pub struct Add {
     /// A name for the schedule; without it, the first words of what it starts
     #[arg(long)]
     name: Option<String>,
-    /// What happens while the work of the time before is not over: skip or queue
+    /// What to do if the work of the previous firing has not ended: skip or queue
     #[arg(long, value_name = "WORD")]
     overlap: Option<String>,
-    /// Do not make up for a time that passed while no daemon ran
+    /// Start nothing later for a time that passed while no daemon ran
     #[arg(long)]
     no_catch_up: bool,
     #[command(subcommand)]
@@ -57,7 +57,7 @@ pub struct Add {
 
 #[derive(Subcommand)]
 enum Work {
-    /// Start a run of an agent, read-only unless --mode says otherwise
+    /// Start a run of an agent; read-only, unless --mode is given
     Run(Run),
     /// Start research
     Research(Research),
@@ -73,7 +73,8 @@ fn seconds(text: &str) -> Result<u64, String> {
         "d" => 86_400,
         unit => return Err(format!("unknown unit {unit:?}; use s, m, h or d")),
     };
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} is not a time; expected is one such as 15m"))?;
+    let number: u64 =
+        number.parse().map_err(|_| format!("{text:?} is not a time; expected a number and a unit, such as 15m"))?;
     number.checked_mul(unit).ok_or_else(|| format!("{text} is too long"))
 }
 

@@ -43,7 +43,7 @@ pub struct Serve {
     /// The port; 0 picks a free one
     #[arg(long)]
     pub port: Option<u16>,
-    /// Keep everything in memory and forget it at the end
+    /// Keep everything in memory; all of it is lost when the server ends
     #[arg(long)]
     pub ephemeral: bool,
     /// How many searches run at once
@@ -129,7 +129,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         let runs = app.runtime().running_jobs() - app.runtime().bound_jobs();
         if runs > 0 {
             eprintln!(
-                "matsu: runs of agents that go on without the daemon: {runs}; the next `matsu serve` takes them over"
+                "matsu: runs of agents that continue without the daemon: {runs}; the next `matsu serve` takes them over"
             );
         }
     }
@@ -216,7 +216,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
             Some(info) => {
                 if !asked {
                     eprintln!(
-                        "matsu {} serves this store with {} running jobs; {version} starts when those that end with it are over",
+                        "matsu {} serves this store and runs {} jobs; version {version} starts when the jobs that would end with it are finished",
                         info["version"].as_str().unwrap_or("?"),
                         info["running_jobs"]
                     );

@@ -22,9 +22,9 @@ pub enum ServiceCommand {
         #[arg(long)]
         no_start: bool,
     },
-    /// Stop the service and remove its file; runs of agents go on
+    /// Stop the service and remove its file; runs of agents continue
     Uninstall,
-    /// Whether the service is installed, enabled and running
+    /// Show whether the service is installed, enabled and running
     Status,
 }
 
@@ -94,10 +94,7 @@ fn uninstall(cx: &Context, file: &Path) -> Result<ExitCode> {
     if cx.json {
         print_json(&json!({ "removed": file, "steps": steps.iter().map(ServiceStep::json).collect::<Vec<_>>() }));
     } else {
-        say!(
-            "Removed {}. A run of an agent that is at work is not ended by this; `matsu serve` takes it over.",
-            file.display()
-        );
+        say!("Removed {}. This does not end runs of agents; the next `matsu serve` takes them over.", file.display());
         steps.iter().for_each(ServiceStep::show);
     }
     Ok(ExitCode::SUCCESS)

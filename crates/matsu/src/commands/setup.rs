@@ -74,7 +74,7 @@ pub fn run(cx: &Context, global: &Global, args: &Setup) -> Result<ExitCode> {
             }
         }
     }
-    finish(cx, &plan, "written", "Done. `matsu uninstall` takes all of it out again.")
+    finish(cx, &plan, "written", "Done. `matsu uninstall` removes all of it again.")
 }
 
 impl Plan {

@@ -81,7 +81,7 @@ pub fn show(said: &Value) {
     match count("runs_left") {
         0 => {}
         runs => say!(
-            "Runs that go on without a daemon: {runs}. The next `matsu serve` takes them over; \
+            "Runs that continue without a daemon: {runs}. The next `matsu serve` takes them over; \
              `matsu shutdown --runs` ends them."
         ),
     }

@@ -21,7 +21,7 @@ pub struct Status {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
-    /// Wait until the task has ended or asks
+    /// Wait until the task has ended or asks a question
     #[arg(long)]
     pub wait: bool,
     /// With --wait: at most this many seconds

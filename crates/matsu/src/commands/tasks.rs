@@ -17,19 +17,19 @@ use crate::terminal::table::{self, Row};
 
 #[derive(Args)]
 pub struct Tasks {
-    /// Only this status
+    /// List only tasks with this status
     #[arg(long, value_parser = PossibleValuesParser::new(TaskStatus::ALL.iter().map(|status| status.as_str())))]
     pub status: Option<String>,
-    /// Only this kind
+    /// List only tasks of this kind
     #[arg(long, value_parser = PossibleValuesParser::new(TaskKind::ALL.iter().map(|kind| kind.as_str())))]
     pub kind: Option<String>,
-    /// At most this many
+    /// List at most this many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub limit: u32,
-    /// Those after the place where an earlier list ended
+    /// Continue an earlier list after this place, which its last line names
     #[arg(long, value_name = "PLACE")]
     pub after: Option<i64>,
-    /// All of them, however many
+    /// List all tasks
     #[arg(long, conflicts_with_all = ["limit", "after"])]
     pub all: bool,
 }

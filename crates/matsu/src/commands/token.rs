@@ -12,29 +12,29 @@ use crate::client::{Client, segment};
 
 #[derive(Subcommand)]
 pub enum TokenCommand {
-    /// Make a token; its secret is shown once
+    /// Create a token; its secret is shown once
     New(NewToken),
-    /// List tokens, revoked ones too
+    /// List tokens, including revoked ones
     List,
-    /// Revoke a token; it opens nothing from now on
+    /// Revoke a token; requests with it are refused from now on
     Revoke { id: String },
 }
 
 #[derive(Args)]
 pub struct NewToken {
-    /// What it is for, in your own words
+    /// What the token is for, in your own words
     name: String,
-    /// Whose it is; without it, yours. `matsu user add` makes users
+    /// The user to whom the token belongs; without it, you. `matsu user add` adds users
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// What it allows: admin everything, member the user's own work, viewer reading it [default: admin, with --user
-    /// member]
+    /// What the token allows. admin: everything; member: the user's own work; viewer: only reading that work
+    /// [default: admin, with --user member]
     #[arg(long, value_name = "ROLE", value_parser = ["admin", "member", "viewer"])]
     role: Option<String>,
-    /// When it ends, for instance 90m, 12h or 30d; without it, when it is revoked
+    /// How long the token is valid, for instance 90m, 12h or 30d; without it, until it is revoked
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     expires: Option<u64>,
-    /// The only tools it is offered: core, all, or toolsets separated by commas
+    /// Offer only these tools: core, all, or toolsets separated by commas
     #[arg(long, value_name = "SETS")]
     tools: Option<String>,
 }

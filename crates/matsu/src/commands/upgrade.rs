@@ -41,9 +41,7 @@ pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
     if let Some(daemon) = daemon {
         say!("Running daemon: {daemon}");
         if daemon != HERE {
-            say!(
-                "Restart it to use this program: matsu shutdown, then matsu serve. Runs of agents are not ended by this."
-            );
+            say!("Restart it to use this program: matsu shutdown, then matsu serve. This does not end runs of agents.");
         }
     }
     match (newest, error) {

@@ -17,7 +17,7 @@ pub struct Usage {
     /// Days to look back
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=400))]
     pub days: u32,
-    /// What sums are kept apart by: of day, agent, model and project, separated by commas
+    /// How to group the sums: by day, agent, model and project, separated by commas
     #[arg(long, value_name = "WORDS", default_value = "day,agent,model")]
     pub by: String,
 }
@@ -51,10 +51,10 @@ pub async fn run(cx: &Context, args: &Usage) -> Result<ExitCode> {
     print_table(&titles, &rows);
     let unknown = said["total"]["unknown_runs"].as_u64().unwrap_or(0);
     if unknown > 0 {
-        say!("{unknown} of the runs did not say how many tokens they used; they count as 0.");
+        say!("{unknown} of the runs reported no token usage; they count as 0.");
     }
     if said["total"]["is_estimate"] == true {
-        say!("~ follows from the prices in your configuration.");
+        say!("~: computed from the prices in your configuration.");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -13,11 +13,11 @@ use crate::client::{Client, segment};
 
 #[derive(Subcommand)]
 pub enum UserCommand {
-    /// Add a user, or give one other folders. It then needs a token: `matsu token new NAME --user USER`
+    /// Add a user, or replace the folders of a user, who then needs a token: `matsu token new NAME --user USER`
     Add {
         name: String,
-        /// A folder that its agents may work in and its research may read, with all below; may be repeated. Without
-        /// one it can start no agents
+        /// A folder in which the user's agents may work and which the user's research may read, with all folders
+        /// below it; may be repeated. Without a folder, the user cannot start agents
         #[arg(long, value_name = "DIR")]
         root: Vec<PathBuf>,
     },

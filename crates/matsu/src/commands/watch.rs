@@ -18,10 +18,10 @@ use crate::cli::Global;
 
 #[derive(Args)]
 pub struct Watch {
-    /// One line for each task that ends, fails or asks, and was not read within two seconds
+    /// Print one line for each task that ends, fails or asks, if nothing has read it within two seconds
     #[arg(long)]
     pub lines: bool,
-    /// Only of tasks that were started from the project of this folder, or from none
+    /// Only tasks that were started from the project of this folder or from no project
     #[arg(long)]
     pub here: bool,
 }

@@ -21,20 +21,20 @@ pub enum WebhookCommand {
     Add(Box<Add>),
     /// List webhooks
     List,
-    /// Start a webhook's task with a payload of your own
+    /// Start a webhook's task with your own payload
     Test {
         name: String,
         /// A file with JSON; `-` reads it from stdin; without it, the payload is {"test": true}
         #[arg(long, value_name = "FILE")]
         payload: Option<PathBuf>,
     },
-    /// Show the outcomes of deliveries to a webhook, newest first
+    /// Show the deliveries to a webhook and what they started, newest first
     History { name: String },
-    /// Keep a webhook from taking deliveries
+    /// Pause a webhook; it takes no deliveries until it is resumed
     Pause { name: String },
-    /// Let a paused webhook take deliveries again
+    /// Resume a paused webhook
     Resume { name: String },
-    /// Remove a webhook and drop what waits for its start; tasks that it started stay
+    /// Remove a webhook and drop deliveries that have not started yet; tasks that it started stay
     Remove { name: String },
 }
 
@@ -45,28 +45,28 @@ pub struct Add {
     /// Deliveries come from GitHub
     #[arg(long, conflicts_with = "gitlab")]
     github: bool,
-    /// Deliveries come from GitLab. Without --github and --gitlab they are signed as Standard Webhooks says
+    /// Deliveries come from GitLab. Without --github and --gitlab they are signed according to Standard Webhooks
     #[arg(long)]
     gitlab: bool,
-    /// The agent; see `matsu agents`
+    /// The name of the agent; see `matsu agents`
     #[arg(long, value_name = "NAME")]
     agent: String,
-    /// What the agent should do; {{issue.title}} names a field of what was sent; `-` reads it from stdin
+    /// What the agent should do; {{issue.title}} is replaced by that field of the payload; `-` reads it from stdin
     #[arg(long, value_name = "TEXT")]
     template: String,
-    /// What it may touch: read-only (without this), workspace-write or full
+    /// What the agent may change: read-only (the default), workspace-write or full
     #[arg(long)]
     mode: Option<String>,
-    /// The model, by the name that the agent has for it
+    /// The model, by the name that the agent uses for it
     #[arg(long)]
     model: Option<String>,
-    /// Seconds a run may take; without it, 1800
+    /// How many seconds a run may take; without it, 1800
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
     /// The folder to work in; without it, this one
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
-    /// A file with the secret that the sender has; without it, one is made and shown once
+    /// A file with the secret of the sender; without it, a secret is created and shown once
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
 }
@@ -95,8 +95,8 @@ pub async fn run(cx: &Context, global: &Global, what: WebhookCommand) -> Result<
             let removed = client.delete(&path(&name, "")).await?;
             let dropped = match removed["dropped"].as_u64().unwrap_or(0) {
                 0 => String::new(),
-                1 => "; one delivery that waited for its start is dropped".to_owned(),
-                count => format!("; {count} deliveries that waited for their start are dropped"),
+                1 => "; one delivery that had not started yet is dropped".to_owned(),
+                count => format!("; {count} deliveries that had not started yet are dropped"),
             };
             tell(cx, &removed, &format!("{name} is removed{dropped}"));
         }
@@ -124,7 +124,9 @@ async fn add(cx: &Context, client: &Client, args: Add) -> Result<()> {
     say!("secret  {}", field(&added, "secret"));
     eprintln!("Give both to the sender, with the content type application/json. The secret is not shown again.");
     if cx.config.public_url().is_none() {
-        eprintln!("Only this machine reaches that address; docs/remote.md says how others do (server.public_url).");
+        eprintln!(
+            "Only this machine can reach that address; docs/remote.md describes how other machines can (server.public_url)."
+        );
     }
     Ok(())
 }
@@ -198,7 +200,7 @@ async fn history(cx: &Context, client: &Client, path: &str) -> Result<()> {
     let row = |delivery: &Value| {
         let mut row = ["received_at", "key", "state", "task_id", "note"].map(|name| field(delivery, name)).to_vec();
         if delivery["state"] == "waiting" && row[4].is_empty() {
-            row[4] = format!("one starts every {} s at most", WEBHOOK_GAP_MIN.as_secs());
+            row[4] = format!("at most one starts every {} s", WEBHOOK_GAP_MIN.as_secs());
         }
         row
     };

@@ -66,7 +66,7 @@ fn chosen(config: &Config, choice: &dyn ModelChoice, clock: Clock) -> Result<Res
         tracing::warn!(
             model = name,
             error = format!("{error:#}"),
-            "the model that was chosen for research is not there"
+            "the model that was chosen for research is not configured or not installed"
         );
         model_named(config, EMBEDDED, clock)
     })

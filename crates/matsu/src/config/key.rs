@@ -57,7 +57,7 @@ impl Key {
             Kind::Word(words) => Some(format!("must be one of {}, got {value:?}", words.join(", "))),
             Kind::Origin if value == NONE || PublicUrl::parse(value).is_some() => None,
             Kind::Origin => Some(format!(
-                "must be {NONE}, or scheme and name with at most a port, such as https://matsu.example.org; got {value:?}"
+                "must be {NONE}, or a scheme and a host name, optionally with a port, such as https://matsu.example.org; got {value:?}"
             )),
         }
     }

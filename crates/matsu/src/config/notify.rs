@@ -12,17 +12,23 @@ use matsu_core::principal::Principal;
 use super::providers::{Field, Sections, insert};
 
 pub const FIELDS: &[Field] = &[
-    Field { name: "kind", meaning: "how it reaches you: command, desktop, webhook, ntfy, telegram or push" },
+    Field { name: "kind", meaning: "the kind of the channel: command, desktop, webhook, ntfy, telegram or push" },
     Field {
         name: "events",
-        meaning: "which of done, failed, asks, budget and quota, separated by commas; without it, all",
+        meaning: "the events to send: done, failed, asks, budget, quota, separated by commas; without it, all",
     },
     Field { name: "agents", meaning: "only tasks of these agents, separated by commas" },
     Field { name: "projects", meaning: "only tasks of these projects, separated by commas" },
-    Field { name: "min_seconds", meaning: "only ends of tasks that took at least this many seconds" },
-    Field { name: "read", meaning: "on: also ends that an agent or a person has read within three seconds" },
-    Field { name: "content", meaning: "none, title or full; without it, full for command and desktop, else title" },
-    Field { name: "user", meaning: "the user whose tasks it gets; without it, the owner of this installation" },
+    Field { name: "min_seconds", meaning: "only tasks that took at least this many seconds" },
+    Field { name: "read", meaning: "on: also tasks whose end an agent or a person has read within three seconds" },
+    Field {
+        name: "content",
+        meaning: "how much a message contains: none, title or full; without it, full for command and desktop, else title",
+    },
+    Field {
+        name: "user",
+        meaning: "the user whose tasks the channel gets; without it, the owner of this installation",
+    },
     Field { name: "command", meaning: "command: the line for the shell; the message is JSON on its stdin" },
     Field {
         name: "url",

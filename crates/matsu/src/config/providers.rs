@@ -20,23 +20,26 @@ pub const FIELDS: &[Field] = &[
         name: "wire",
         meaning: "its wire format: openai (responses), openai_chat, anthropic, gemini, ollama, scripted",
     },
-    Field { name: "model", meaning: "the vendor's name of the model, sent letter for letter" },
-    Field { name: "base_url", meaning: "where it is; without it, the vendor's own address" },
+    Field { name: "model", meaning: "the vendor's name of the model; it is sent unchanged" },
+    Field { name: "base_url", meaning: "the address of the server; without it, the vendor's own address" },
     Field { name: "key_env", meaning: "the environment variable that holds the key" },
     Field {
         name: "key_file",
         meaning: "a file that holds the key and nothing else; only you should be able to read it",
     },
-    Field { name: "context_tokens", meaning: "how much fits into the model; older turns are left out beyond it" },
-    Field { name: "output_tokens", meaning: "how long one answer may be" },
+    Field {
+        name: "context_tokens",
+        meaning: "the size of the model's context; older turns that do not fit are left out",
+    },
+    Field { name: "output_tokens", meaning: "how long one answer may be at most" },
     Field {
         name: "images",
-        meaning: "true or false: whether the model is sent images; without it, what the model's name says",
+        meaning: "true or false: whether images are sent to the model; without it, this follows from the model's name",
     },
-    Field { name: "effort", meaning: "how hard to think, in the vendor's own word" },
-    Field { name: "input_price", meaning: "what a million tokens of input cost, for /cost and budgets" },
-    Field { name: "output_price", meaning: "what a million tokens of output cost" },
-    Field { name: "timeout", meaning: "seconds of silence after which an answer is given up" },
+    Field { name: "effort", meaning: "how much the model thinks, as a word that the vendor knows" },
+    Field { name: "input_price", meaning: "price of a million tokens of input, for /cost and budgets" },
+    Field { name: "output_price", meaning: "price of a million tokens of output" },
+    Field { name: "timeout", meaning: "seconds without output after which an answer is abandoned" },
     Field { name: "script", meaning: "the file with the replies of a scripted provider" },
 ];
 
@@ -57,13 +60,16 @@ pub fn take(sections: &mut Sections, dotted: &str, value: String, file: &Path) -
     };
     let legal = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
     if name.is_empty() || name == "all" || !name.chars().all(legal) {
-        bail!("{}: {name:?} cannot be the name of a provider: letters, digits, _ and -, and not all", file.display());
+        bail!(
+            "{}: {name:?} cannot be the name of a provider; use letters, digits, _ and -, and not the name all",
+            file.display()
+        );
     }
     if !FIELDS.iter().any(|known| known.name == field) {
         let near = FIELDS.iter().map(|known| (strsim::jaro_winkler(field, known.name), known.name));
         let best = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.75);
         let meant = best.map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"));
-        bail!("{}: a provider has no {field}{meant}", file.display());
+        bail!("{}: a provider has no field {field}{meant}", file.display());
     }
     insert(sections, name, field, value, file, &["key_file", "script"])
 }

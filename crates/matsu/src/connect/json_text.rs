@@ -62,7 +62,7 @@ pub fn insert_member(text: &str, path: &[&str], key: &str, value: &Value) -> Res
         }
     }
     if member(text, object, key)?.is_some() {
-        bail!("there is a {key:?} already that is not ours; remove it first");
+        bail!("there is already a {key:?} that Matsu did not write; remove it first");
     }
     Ok(put(text, object, &format!("{}: {value}", quoted(key)), placed(1)))
 }
@@ -263,7 +263,7 @@ fn value_end(text: &str, start: usize) -> Result<usize> {
             return Ok(at);
         }
     }
-    bail!("the JSON breaks off")
+    bail!("the JSON ends too early")
 }
 
 fn string_end(bytes: &[u8], start: usize) -> Result<usize> {
@@ -275,7 +275,7 @@ fn string_end(bytes: &[u8], start: usize) -> Result<usize> {
             _ => at += 1,
         }
     }
-    bail!("a string in the JSON does not end")
+    bail!("a string in the JSON has no end")
 }
 
 /// Past white space and comments.

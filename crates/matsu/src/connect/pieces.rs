@@ -63,9 +63,9 @@ const BEGIN: &str = "<!-- matsu: begin -->";
 const END: &str = "<!-- matsu: end -->";
 
 /// What a model needs to know, in as few words as it takes.
-const RULE: &str = "Use Matsu for slow work: start it with `use_agent` (with `run_async: true`) or `create_task`, then go on with other work. \
-When you need the result, wait with one call of `get_task_status` or `get_status` and a long `timeout` or `wait`; it returns the moment \
-something changes. Do not poll in short intervals. `get_task_status` without arguments lists what is open or unread.";
+const RULE: &str = "Use Matsu for slow work: start it with `use_agent` (with `run_async: true`) or `create_task`, then continue with other work. \
+When you need the result, wait with one call of `get_task_status` or `get_status` and a long `timeout` or `wait`; it returns as soon as \
+something changes. Do not poll at short intervals. `get_task_status` without arguments lists what is open or unread.";
 
 /// Everything that would be changed, without changing it.
 pub fn edits(client: &Client, homes: &Homes, wish: &Wish, texts: &Texts) -> Result<Vec<Edit>> {
@@ -104,7 +104,7 @@ fn server(client: &Client, homes: &Homes, wish: &Wish, texts: &Texts) -> Result<
         }
         Servers::Toml { .. } => insert_table(&text, &program, &args, client.timeout),
     };
-    let inserted = inserted.with_context(|| format!("{} was left as it is", servers.file().display()))?;
+    let inserted = inserted.with_context(|| format!("{} was not changed", servers.file().display()))?;
     let file = servers.file().to_owned();
     let piece = Piece { text: inserted.piece, place: inserted.place };
     Ok(Edit { file, before, after: inserted.text, pieces: vec![piece], what: "the MCP server" })
@@ -115,7 +115,7 @@ pub fn insert_table(text: &str, program: &str, args: &[String], timeout: Timeout
     let parsed: toml::Table = text.parse().context("this is not TOML")?;
     match parsed.get("mcp_servers") {
         Some(toml::Value::Table(servers)) if servers.contains_key("matsu") => {
-            bail!("there is an [mcp_servers.matsu] already that is not ours; remove it first")
+            bail!("there is already an [mcp_servers.matsu] that Matsu did not write; remove it first")
         }
         Some(toml::Value::Table(_)) | None => {}
         Some(_) => bail!("mcp_servers is not a table"),
@@ -148,7 +148,7 @@ fn rule_block(file: PathBuf, texts: &Texts) -> Result<Edit> {
     let before = text_of(&file, texts)?;
     let text = before.clone().unwrap_or_default();
     if text.contains(BEGIN) {
-        bail!("{} holds a rule of Matsu already; take it out with --undo first", file.display());
+        bail!("{} already contains a rule of Matsu; remove it with matsu connect --undo first", file.display());
     }
     let gap = if text.is_empty() {
         ""
@@ -179,7 +179,7 @@ fn add_hooks(edits: &mut Vec<Edit>, hooks: &Hooks, wish: &Wish, texts: &Texts) -
         let command = format!("{} hook {verb}", words.map(shell_word).collect::<Vec<_>>().join(" "));
         let group = json!({ "hooks": [{ "type": "command", "command": command, "timeout": hooks.timeout }] });
         let inserted = insert_element(&edit.after, &["hooks", event], &group);
-        let inserted = inserted.with_context(|| format!("{} was left as it is", hooks.file.display()))?;
+        let inserted = inserted.with_context(|| format!("{} was not changed", hooks.file.display()))?;
         edit.after = inserted.text;
         // The last one put in may stand inside what came before it, and must come out first.
         edit.pieces.insert(0, Piece { text: inserted.piece, place: inserted.place });

@@ -81,7 +81,7 @@ impl Applied {
     pub fn take_back(&self) -> Result<()> {
         let errors = self.0.iter().rev().filter_map(|saved| saved.put_back().err());
         let errors = errors.map(|error| format!("{error:#}")).collect::<Vec<_>>();
-        if errors.is_empty() { Ok(()) } else { bail!("not put back: {}", errors.join("; ")) }
+        if errors.is_empty() { Ok(()) } else { bail!("these files could not be restored: {}", errors.join("; ")) }
     }
 }
 

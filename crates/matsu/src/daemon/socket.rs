@@ -58,11 +58,11 @@ impl SocketListener {
         }
         match bind(&self.path) {
             Ok(listener) => {
-                tracing::warn!(socket = %self.path.display(), "the socket's file was removed; it is made again");
+                tracing::warn!(socket = %self.path.display(), "the socket's file was removed; it is created again");
                 self.listener = listener;
             }
             Err(error) => {
-                tracing::warn!(error = format!("{error:#}"), "the socket's file was removed and cannot be made")
+                tracing::warn!(error = format!("{error:#}"), "the socket's file was removed and cannot be created")
             }
         }
     }
@@ -99,8 +99,8 @@ pub fn bind_tcp(config: &Config) -> Result<TcpListener> {
     let is_named = config.public_url().is_some() || config.layers.text("server.names") != LOOPBACK_NAMES;
     if !address.is_loopback() && !is_named {
         bail!(
-            "listening on {listen} opens Matsu to the network; set server.names to the names or addresses under which \
-             it will be asked for (for instance MATSU_SERVER_NAMES=build.example.org), or server.public_url to the \
+            "listening on {listen} opens Matsu to the network; set server.names to the names or addresses that \
+             clients use for it (for instance MATSU_SERVER_NAMES=build.example.org), or server.public_url to the \
              address of a proxy in front of it, or listen on 127.0.0.1"
         );
     }

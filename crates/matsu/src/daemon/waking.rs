@@ -109,15 +109,15 @@ async fn wake(paths: &Paths, parent: &ParentSession, tasks: &[TaskId]) {
     let more = tasks.len().saturating_sub(NAMED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let prompt = format!(
-        "Matsu: work that you gave away has ended or asks a question, and you have not seen it: {named}{more}. Read it \
-         with get_task_status and go on with what you were doing."
+        "Matsu: work that you gave to Matsu has ended or asks a question, and you have not read it: {named}{more}. Read \
+         it with get_task_status, then continue your work."
     );
     metrics::counter!("matsu_wakes_total", "client" => program).increment(1);
     tracing::info!(client = program, session = parent.session, tasks = named, "a session that has ended is resumed");
     let line = json!({ "at": Clock::system().now().to_string(), "client": program, "session": parent.session,
         "folder": parent.folder, "tasks": tasks.iter().map(TaskId::as_str).collect::<Vec<_>>() });
     if let Err(error) = process::append_line(&paths.wakes(), &line.to_string()) {
-        tracing::warn!(error = format!("{error:#}"), "that a session was resumed could not be noted");
+        tracing::warn!(error = format!("{error:#}"), "the record of a resumed session could not be written");
     }
     let ran = process::run_in(&parent.started_in, program, &arguments, &prompt, &paths.wakes_log(), WORKS_MAX).await;
     if let Err(error) = ran {

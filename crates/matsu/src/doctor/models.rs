@@ -55,7 +55,7 @@ pub async fn servers(config: &Config) -> Finding {
     let servers = match config.mcp_servers() {
         Ok(servers) if servers.servers.is_empty() => return good("mcp", "no MCP servers configured"),
         Ok(servers) => servers,
-        Err(error) => return bad("mcp", format!("{error:#}"), "mend that file"),
+        Err(error) => return bad("mcp", format!("{error:#}"), "correct that file"),
     };
     let host = McpHost::new(servers, Vec::new(), Clock::system());
     let found = Clock::system().within(PROBE_MAX, host.probe()).await;
@@ -75,6 +75,6 @@ pub async fn servers(config: &Config) -> Finding {
     if found.iter().all(|(_, tools)| tools.is_ok()) {
         good("mcp", words)
     } else {
-        bad("mcp", words, "run its command in a terminal; chats go on without its tools")
+        bad("mcp", words, "run its command in a terminal; chats continue without its tools")
     }
 }

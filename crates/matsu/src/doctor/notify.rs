@@ -40,6 +40,6 @@ pub async fn channels(config: &Config) -> Option<Finding> {
         return Some(good("notify", names.join(", ")));
     }
     let advice = "waiting messages are retried automatically; correct the section or the receiver, then run `matsu \
-                  notify test`, whose success clears this";
+                  notify test`; its success removes this finding";
     Some(bad("notify", failing.join("; "), advice))
 }

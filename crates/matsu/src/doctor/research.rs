@@ -98,7 +98,8 @@ pub fn model(config: &Config) -> Finding {
 /// The browser that reads pages which need one is started for its version.
 pub fn browser(config: &Config) -> Finding {
     let Some(program) = config.browser_program(browser::find_program) else {
-        let advice = "pages that only show text with scripts are not read; install Chromium or set research.browser";
+        let advice =
+            "pages that show their text only with scripts are not read; install Chromium or set research.browser";
         return note("browser", "none is found", advice);
     };
     match process::version_of(&program) {

@@ -17,6 +17,6 @@ pub async fn failed(config: &Config) -> Vec<Finding> {
 fn finding(start: &FailedStart) -> Finding {
     let FailedStart { kind, name, owner, at, why } = start;
     let detail = format!("the {kind} {name} of {owner} could not start its work at {at}: {why}");
-    let advice = format!("correct this, or remove the {kind} and add it again; see `matsu {kind} history {name}`");
+    let advice = format!("correct the cause, or remove the {kind} and add it again; see `matsu {kind} history {name}`");
     bad("starts", detail, advice)
 }

@@ -76,7 +76,7 @@ pub fn verdict(receipt: &Value) -> String {
 pub fn tell_changed_tests(receipt: &Value, of: &str) {
     let names = receipt["changed_tests"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let (tests, build): (Vec<&str>, Vec<&str>) = names.partition(|name| is_test(name));
-    for (what, names) in [("tests", tests), ("files of the build", build)] {
+    for (what, names) in [("tests", tests), ("build files", build)] {
         if !names.is_empty() {
             let names = plain_line(&names.join(", "));
             eprintln!("{of}Note: the run changed {what}: {names}. Read these changes before you rely on the check");

@@ -231,12 +231,12 @@ impl Follow<'_> {
                 answer = question.ask() => {
                     let Some(answer) = answer else { return Ok(false) };
                     if let Err(error) = question::send(self.client, self.task, answer).await {
-                        eprintln!("The answer was not taken: {error}");
+                        eprintln!("The answer was not accepted: {error}");
                     }
                 }
                 gone = self.until_gone(question) => {
                     gone?;
-                    eprintln!("\nIt is no longer asked: it was answered elsewhere, or the task has ended.");
+                    eprintln!("\nThe question is closed: it was answered elsewhere, or the task has ended.");
                 }
             }
         }

@@ -17,7 +17,7 @@ pub async fn ask_once(client: &Client) -> Result<()> {
         return Ok(());
     }
     let options = state["options"].as_array().cloned().unwrap_or_default();
-    eprintln!("Which model may research send questions and passages to? The answer is remembered.");
+    eprintln!("Which model may research send questions and passages to? The answer is stored.");
     for (at, option) in options.iter().enumerate() {
         let text = |name: &str| crate::terminal::plain_text::plain(option[name].as_str().unwrap_or_default());
         eprintln!("  {}  {:<20} {}", at + 1, text("name"), text("meaning"));
@@ -27,7 +27,7 @@ pub async fn ask_once(client: &Client) -> Result<()> {
             client.post("/api/v1/research/model", json!({ "model": model })).await?;
             return Ok(());
         }
-        eprintln!("{line} is none of them; type a number from 1 to {}", options.len());
+        eprintln!("{line} is not one of these models; type a number from 1 to {}, or a name", options.len());
     }
     Ok(())
 }

@@ -70,7 +70,7 @@ impl Question {
         match named.or_else(numbered) {
             Some(option) => Ok(json!({ "id": self.id, "job_id": self.job, "option": option })),
             None => bail!(
-                "{typed:?} is not one of the options: {}; give one of them or its number, or other words with --text",
+                "{typed:?} is not one of the options: {}; answer with one of them or its number, or in your own words with --text",
                 self.options.join(", ")
             ),
         }
@@ -79,7 +79,7 @@ impl Question {
     /// An answer in a person's own words.
     pub fn in_words(&self, text: &str) -> Result<Value> {
         let text = text.trim();
-        anyhow::ensure!(!text.is_empty(), "the answer is empty; this question takes any text");
+        anyhow::ensure!(!text.is_empty(), "the answer is empty; type any text");
         Ok(json!({ "id": self.id, "job_id": self.job, "text": text }))
     }
 

@@ -79,7 +79,7 @@ impl Approver for AtTerminal {
                 "p" | "project" => {
                     self.set(&call.name, Policy::Allow);
                     if let Err(why) = self.remember(&call.name, true) {
-                        show!("(allowed in this chat; it could not be remembered: {why})");
+                        show!("(allowed in this chat; it could not be stored for later chats: {why})");
                     }
                     Decision::Granted
                 }

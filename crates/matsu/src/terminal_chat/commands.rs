@@ -22,19 +22,19 @@ pub enum Next {
 }
 
 const HELP: &str = "\
-@NAME …              ask that model; several names, or @all; without a mention it is a note
-/model [NAME|none]   which model answers a line without a mention
+@NAME …              ask that model; several names or @all are possible; a line without a name is a note
+/model [NAME|none]   which model answers a line without a name
 /system [TEXT|clear] the system prompt
 /attach FILE|clear   an image that goes with your next line
 /history list        your named chats       /history new   a new chat
-/history save NAME   keep a copy of this chat as it is now; a name that is taken asks first
-/history load NAME   go on with a named chat
+/history save NAME   keep a copy of the chat in its current state; asks first if the name is taken
+/history load NAME   continue a named chat
 /export md|json FILE the chat as a file     /copy [N]      the N-th newest answer to the clipboard
 /tools [N]           what models can call; or the N-th call in full
-/approve [TOOL allow|ask|deny|always|forget]   always and forget hold for this project, in later chats too
+/approve [TOOL allow|ask|deny|always|forget]   always and forget apply to this project, in later chats too
 /cost                what this chat has used since it was opened here
 /exit                leave; everything is kept
-Ctrl-C stops an answer and keeps what came.";
+Ctrl-C stops an answer and keeps the part that has arrived.";
 
 pub async fn run(session: &mut TerminalChat, line: &str) -> Result<Next> {
     let (command, rest) = line.split_once(char::is_whitespace).map_or((line, ""), |(word, rest)| (word, rest.trim()));
@@ -91,7 +91,7 @@ async fn system(session: &mut TerminalChat, text: &str) -> Result<()> {
 
 fn attach(session: &mut TerminalChat, path: &str) -> Result<()> {
     match path {
-        "" => bail!("use /attach FILE, a PNG, JPEG, GIF or WebP; /attach clear takes back what is attached"),
+        "" => bail!("use /attach FILE, a PNG, JPEG, GIF or WebP; /attach clear removes what is attached"),
         "clear" => session.attached.clear(),
         path => session.attached.push(super::attach::read(Path::new(path))?),
     }
@@ -152,8 +152,10 @@ async fn save(session: &mut TerminalChat, name: &str) -> Result<()> {
         .await?
         .into_iter()
         .any(|transcript| transcript.name.as_deref() == Some(name));
-    if taken && !session.input.confirm(&format!("There is a chat named {name}. Take its name?")).await {
-        bail!("not saved; the other chat keeps its name");
+    if taken
+        && !session.input.confirm(&format!("There is already a chat named {name}. Give this name to the copy?")).await
+    {
+        bail!("not saved; the other chat keeps the name");
     }
     session.held.open_chat.save_as(name, taken).await?;
     show!("(saved as {name})");
@@ -192,7 +194,7 @@ async fn export_to(session: &TerminalChat, rest: &str) -> Result<()> {
 }
 
 async fn copy(session: &TerminalChat, rest: &str) -> Result<()> {
-    let nth: usize = if rest.is_empty() { 0 } else { rest.parse().context("use /copy N, 0 is the newest answer")? };
+    let nth: usize = if rest.is_empty() { 0 } else { rest.parse().context("use /copy N; 0 is the newest answer")? };
     let entries = session.held.open_chat.entries().await?;
     let answers =
         entries.iter().rev().filter(|entry| entry.role == Role::Assistant && !entry.spoken().trim().is_empty());
@@ -208,7 +210,7 @@ async fn copy(session: &TerminalChat, rest: &str) -> Result<()> {
 
 async fn tools(session: &TerminalChat, rest: &str) -> Result<()> {
     if !rest.is_empty() {
-        let nth: usize = rest.trim_start_matches('#').parse().context("use /tools N, the number of a call")?;
+        let nth: usize = rest.trim_start_matches('#').parse().context("use /tools N; N is the number of a call")?;
         let call = nth.checked_sub(1).and_then(|at| session.calls.get(at)).context("there is no such call")?;
         show!("{} {:#}", call.name, call.arguments);
         if let Some((content, is_error)) = &call.result {
@@ -235,7 +237,7 @@ fn approve(session: &TerminalChat, rest: &str) -> Result<()> {
         for tool in tools {
             show!("{tool}  always in {project}");
         }
-        show!("(what can destroy is asked for, everything else is allowed)");
+        show!("(tools that can destroy something ask first, all others are allowed)");
         return Ok(());
     };
     let policy = match word.trim() {

@@ -53,7 +53,7 @@ pub async fn open(open_chats: &OpenChats, locks: &Locks, input: &Input, opening:
         return locks.hold(load(open_chats, wanted).await?);
     }
     if let Some(left) = left_behind(open_chats, locks).await? {
-        let question = format!("A chat of {} was not closed. Go on with it? [Y/n] ", left.updated_at);
+        let question = format!("A chat of {} was not closed. Continue it? [Y/n] ", left.updated_at);
         let yes = match (input.is_terminal, input.is_terminal.then(|| question.clone())) {
             (true, Some(question)) => match input.line(&question).await {
                 Line::Text(text) => !matches!(text.trim().to_lowercase().as_str(), "n" | "no"),
@@ -61,7 +61,7 @@ pub async fn open(open_chats: &OpenChats, locks: &Locks, input: &Input, opening:
             },
             _ => {
                 eprintln!(
-                    "matsu: a chat of {} was not closed; go on with it: matsu chat --chat {}",
+                    "matsu: a chat of {} was not closed; continue it: matsu chat --chat {}",
                     left.updated_at, left.chat.id
                 );
                 false

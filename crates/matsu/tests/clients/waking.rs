@@ -92,7 +92,7 @@ fn a_session_that_has_ended_is_resumed_once_and_a_living_one_never() {
     let other = give_away(&home, &ended);
     let first = until("the session is resumed", SOON, || woken(&home).first().cloned());
     let place = ended.canonicalize().unwrap().display().to_string();
-    assert!(first.starts_with(&format!("-p|--resume|s-ended|{place}|Matsu: work that you gave away")), "{first}");
+    assert!(first.starts_with(&format!("-p|--resume|s-ended|{place}|Matsu: work that you gave to Matsu")), "{first}");
     assert!(first.contains(&other) && !first.contains(&task), "{first}");
 
     // A daemon that starts again does not wake for the same result.

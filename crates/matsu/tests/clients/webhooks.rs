@@ -318,7 +318,7 @@ fn removing_a_webhook_says_how_many_deliveries_are_dropped() {
     });
     let output = home.command(&["webhook", "remove", "triage"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(said, "triage is removed; 2 deliveries that waited for their start are dropped\n");
+    assert_eq!(said, "triage is removed; 2 deliveries that had not started yet are dropped\n");
     let empty = add(&home, &daemon, "empty", &["--github"]);
     assert_eq!(home.run(&["webhook", "remove", &empty.name])["dropped"], 0);
     let tasks = daemon.http().rest("GET", "/tasks", &Value::Null).json();

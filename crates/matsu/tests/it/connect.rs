@@ -133,7 +133,7 @@ fn nothing_is_done_unasked() {
     assert_eq!(read(&home.path(".claude.json")), FILES[0].1);
     fs::write(home.path(".claude.json"), "{ \"mcpServers\": { \"matsu\": {} } }").unwrap();
     let taken = home.run(&["connect", "claude", "--yes"]);
-    assert!(taken.code == 1 && taken.err.contains("not ours"), "{taken:?}");
+    assert!(taken.code == 1 && taken.err.contains("that Matsu did not write"), "{taken:?}");
     let unknown = home.run(&["connect", "emacs", "--yes"]);
     assert!(unknown.code == 1 && unknown.err.contains("claude, codex, gemini"), "{unknown:?}");
 }

@@ -74,7 +74,11 @@ fn another_version_takes_over(backend: Backend) {
     let new = home.start(&["serve", "--test-jobs", "--port", "0", "--as-version", "9.9"]);
     let info = || over_socket(&home.data("matsu.sock"), "GET", "/control/info", None).unwrap().json();
     until("the old one was asked", SOON, || (info()["handing_over_to"] == "9.9").then_some(()));
-    assert!(new.said().contains("9.9 starts when those that end with it are over"), "{}", new.said());
+    assert!(
+        new.said().contains("version 9.9 starts when the jobs that would end with it are finished"),
+        "{}",
+        new.said()
+    );
 
     // Until then it serves as before, only it starts nothing.
     let later = old.api.submit(vec![noop()]);

@@ -81,7 +81,7 @@ fn setup_asks_on_a_terminal_and_writes_the_folders_it_is_given() {
     let typed = format!("y\nno\nn\n{}\ncarrier pigeon\n\n\n", home.path("notes").display());
     let said = on_a_terminal(&home, &["setup"], &typed);
     assert!(said.contains("Connect Claude Code?") && said.contains("research.folders in"), "{said}");
-    assert!(said.contains("\"carrier pigeon\" is no channel"), "{said}");
+    assert!(said.contains("\"carrier pigeon\" is not a channel"), "{said}");
     assert_eq!(read(&home.path(".codex/config.toml")), CODEX);
     assert!(read(&home.path(".claude.json")).contains("matsu") && !home.path(".claude/settings.json").exists());
     let file = home.path(".config/matsu/config.toml");

@@ -97,7 +97,7 @@ fn reply(request: &Value, answer: &Answer) -> Value {
     if answer.option.as_deref() == Some(ALLOW) {
         return json!({ "behavior": "allow", "updatedInput": input });
     }
-    let why = answer.text.as_deref().unwrap_or("This was not allowed. Go on without it, or end.");
+    let why = answer.text.as_deref().unwrap_or("This was not allowed. Continue without it, or end.");
     json!({ "behavior": "deny", "message": why })
 }
 

@@ -30,7 +30,7 @@ impl CliHost {
             let names = self.registry.definitions.keys().cloned().collect::<Vec<_>>().join(", ");
             let message = match self.registry.why_broken(&wish.agent) {
                 Some(broken) => format!("the definition of agent {} cannot be read: {broken}", wish.agent),
-                None => format!("there is no agent {}; there are {names}", wish.agent),
+                None => format!("there is no agent {}; expected one of {names}", wish.agent),
             };
             let received = matsu_core::job::end::clip(&wish.agent, 80);
             let param = RefusedParam { name: "cli_name".to_owned(), expected: names, received };
@@ -72,7 +72,7 @@ impl CliHost {
             }
         }
         if names.len() > AGENTS_PER_CALL_MAX {
-            let message = format!("fallback names {} agents; at most {AGENTS_PER_CALL_MAX} are taken", names.len());
+            let message = format!("fallback names {} agents; at most {AGENTS_PER_CALL_MAX} are allowed", names.len());
             return Err(RunRefusal { code: ErrorCode::InvalidParams, message, param: None });
         }
         let (mut found, mut missing, mut refusal) = (Vec::new(), Vec::new(), None);
@@ -114,7 +114,7 @@ impl CliHost {
         first.input.fallback = found.map(|other| other.input).collect();
         first.input.fallback.iter_mut().for_each(|other| other.message.clear());
         if !missing.is_empty() {
-            let left_out = format!("Not installed, and left out: {}.", missing.join(", "));
+            let left_out = format!("Not installed and left out: {}.", missing.join(", "));
             first.note = Some(first.note.map_or_else(|| left_out.clone(), |note| format!("{note} {left_out}")));
         }
         Ok(first)

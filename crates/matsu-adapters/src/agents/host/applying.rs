@@ -40,7 +40,7 @@ impl CliHost {
         let applied = git.apply(self.cell(job.as_str())?, &self.kept(job), changes, keep_conflicts).await?;
         // The files are written; a branch that stays is no reason to call that a failure.
         if let Err(why) = git.remove_branch(changes).await {
-            tracing::info!(why, "the branch of changes that were applied stays");
+            tracing::info!(why, "the branch of applied changes could not be removed; it stays");
         }
         Ok(applied)
     }
@@ -51,7 +51,7 @@ impl CliHost {
         self.roll_back(&git, &changes.repository).await?;
         git.undo_apply(self.cell(job.as_str())?, &self.kept(job), changes).await?;
         if let Err(why) = git.restore_branch(changes).await {
-            tracing::info!(why, "the branch of changes that were taken back could not be restored");
+            tracing::info!(why, "the branch of changes whose apply was undone could not be restored");
         }
         Ok(())
     }
@@ -62,14 +62,14 @@ impl CliHost {
         left.dedup_by(|one, other| one.repository == other.repository);
         for changes in left {
             let repository = &changes.repository;
-            tracing::warn!(repository, "an apply was interrupted; what it had written is being taken back");
+            tracing::warn!(repository, "an apply was interrupted; the files that it wrote are being restored");
             let taken_back = async {
                 let git = Git::find(&self.options.environment)?;
                 let _alone = self.alone(&git, &changes).await?;
                 self.roll_back(&git, repository).await
             };
             if let Err(error) = taken_back.await {
-                tracing::warn!(repository, %error, "what an interrupted apply had written could not be taken back");
+                tracing::warn!(repository, %error, "the files that an interrupted apply wrote could not be restored");
             }
         }
     }
@@ -84,10 +84,10 @@ impl CliHost {
         let one = |(kept, changes): (PathBuf, Changes)| {
             let repository = changes.repository;
             if Git::is_taken_back(&kept) {
-                return format!("an apply into {repository} was interrupted and is being taken back");
+                return format!("an apply into {repository} was interrupted and is being undone");
             }
             format!(
-                "changes are being applied to {repository}, or that was interrupted and the daemon will take it back"
+                "changes are being applied to {repository}, or an apply was interrupted and the daemon will undo it"
             )
         };
         self.unfinished().into_iter().map(one).collect()
@@ -100,11 +100,11 @@ impl CliHost {
                 let name = kept.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 git.roll_back(self.cell(&name)?, &kept).await.map_err(|why| {
                     format!(
-                        "an earlier apply into {repository} was interrupted, and what it had written cannot be taken back: \
+                        "an earlier apply into {repository} was interrupted, and the files that it wrote cannot be restored: \
                          {why}"
                     )
                 })?;
-                tracing::warn!(job.id = name, repository, "what an interrupted apply had written was taken back");
+                tracing::warn!(job.id = name, repository, "the files that an interrupted apply wrote were restored");
             }
         }
         Ok(())
@@ -128,7 +128,7 @@ impl CliHost {
         let is_taken_back =
             self.unfinished().iter().filter(|one| is_of_this(one)).any(|(kept, _)| Git::is_taken_back(kept));
         Err(ApplyError::Failed(if is_taken_back {
-            format!("an apply into {repository} was interrupted and is being taken back; try again when that has ended")
+            format!("an apply into {repository} was interrupted and is being undone; try again when that has ended")
         } else {
             format!("other changes are being applied to {repository}; try again when that has ended")
         }))

@@ -261,8 +261,8 @@ const RESTARTED: &str =
     "The machine was restarted while you worked, and you were interrupted. Check what is done already.";
 
 /// What a program reads first that begins again on another machine, before its message.
-const ELSEWHERE: &str = "This work was begun on another machine, which has not come back. You begin it again here, in a \
-                         new conversation: what was not yet on its branch there is missing.";
+const ELSEWHERE: &str = "This work was started on another machine, which has not come back. You start it again here, in \
+                         a new conversation. Changes that were not yet on the run's branch there are missing.";
 
 fn prompt<'a>(definition: &'a Definition, order: &'a RunOrder) -> Cow<'a, str> {
     match order.say {

@@ -98,7 +98,7 @@ impl CliRun {
             }
             Some(End::Recorded(ExitRecord { stalled: Some(seconds), .. })) => {
                 let message = format!(
-                    "{name} printed nothing for {seconds} s (stall_timeout) and was ended; its output until then is kept"
+                    "{name} printed nothing for {seconds} s (stall_timeout) and was ended; its earlier output is kept"
                 );
                 Verdict::Failure { code: ErrorCode::AgentStalled, message, retryable: true }
             }
@@ -111,7 +111,7 @@ impl CliRun {
             }
             Some(End::Lost) if self.is_old_boot => {
                 let message = format!(
-                    "the machine was restarted while {name} ran; what it had printed is kept as far as it reached the disk"
+                    "the machine was restarted while {name} ran; the part of its output that was written to the disk is kept"
                 );
                 failure(ErrorCode::MachineRestarted, message)
             }
@@ -121,8 +121,7 @@ impl CliRun {
                     // One that left its group and cleared its environment cannot be distinguished from others.
                     _ => "the processes of the run that could be found were ended",
                 };
-                let message =
-                    format!("the supervisor of {name} was killed, and {processes}; what it had printed is kept");
+                let message = format!("the supervisor of {name} was killed, and {processes}; its output is kept");
                 failure(ErrorCode::SupervisorLost, message)
             }
         }
@@ -132,7 +131,7 @@ impl CliRun {
 fn lost_folder(agent: &str) -> Verdict {
     let message = format!(
         "the folder of {agent} was removed or emptied while it ran, so its changes are lost; its output is kept. Start \
-         it anew: matsu retry"
+         it again: matsu retry"
     );
     Verdict::Failure { code: ErrorCode::AgentNoResult, message, retryable: true }
 }

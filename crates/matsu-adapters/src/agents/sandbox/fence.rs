@@ -132,9 +132,9 @@ pub fn open_real(path: &Path) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(opened) => Ok(Some(opened)),
-        Err(Errno::LOOP) => {
-            Err(io::Error::other("it is a link, or reached by one, and was not when the run was asked for"))
-        }
+        Err(Errno::LOOP) => Err(io::Error::other(
+            "it is a link now or is reached through one, and it was not when the run was requested",
+        )),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM) => Ok(None),
         Err(error) => Err(error.into()),
     }

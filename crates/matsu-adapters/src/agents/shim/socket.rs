@@ -66,7 +66,7 @@ async fn refuse(inside: &mut UnixStream) {
     if inside.read_exact(&mut first).await.is_err() {
         return;
     }
-    let error = "no Matsu daemon answers at the moment; call again";
+    let error = "no Matsu daemon answers at the moment; call again later";
     let answer = if first == *b"{" {
         format!("{}\n", serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "error": error, "retryable": true }))
     } else {

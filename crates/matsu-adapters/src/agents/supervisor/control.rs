@@ -114,7 +114,7 @@ impl Control {
         let Some(Ok(hello)) = line.map(serde_json::from_str::<Hello>) else { return false };
         let is_known = Token::new(&self.secret).matches(&hello.secret);
         let refusal = match hello.attempt {
-            _ if !is_known => Some("the secret of this run is another one".to_owned()),
+            _ if !is_known => Some("the secret does not belong to this run".to_owned()),
             attempt if attempt < self.attempt => Some(format!("attempt {} controls this run", self.attempt)),
             _ => None,
         };

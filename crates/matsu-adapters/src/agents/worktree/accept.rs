@@ -33,8 +33,8 @@ pub fn read_header(file: impl Read, format: Format, reference: &str) -> Result<H
         lines.read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
         offset += line.len() as u64;
         match line.pop() {
-            Some(b'\n') => String::from_utf8(line).map_err(|_| "a line of the bundle's head is not text".to_owned()),
-            _ => Err("the bundle's head does not end".to_owned()),
+            Some(b'\n') => String::from_utf8(line).map_err(|_| "a line of the bundle's header is not text".to_owned()),
+            _ => Err("the bundle's header has no end".to_owned()),
         }
     };
     match next()?.as_str() {
@@ -43,10 +43,10 @@ pub fn read_header(file: impl Read, format: Format, reference: &str) -> Result<H
             let capability = next()?;
             let expected = if format == Format::Sha256 { "@object-format=sha256" } else { "@object-format=sha1" };
             if capability != expected {
-                return Err(format!("the bundle asks for {capability:?}; only {expected} is taken"));
+                return Err(format!("the bundle requires {capability:?}; only {expected} is accepted"));
             }
         }
-        _ => return Err("it is no bundle".to_owned()),
+        _ => return Err("it is not a git bundle".to_owned()),
     }
     let (mut needs, mut heads) = (Vec::new(), Vec::new());
     loop {
@@ -60,7 +60,7 @@ pub fn read_header(file: impl Read, format: Format, reference: &str) -> Result<H
         };
         let (oid, rest) = entry.split_once(' ').unwrap_or((entry, ""));
         if !format.is_object(oid) || list.len() >= PREREQUISITES_MAX {
-            return Err("the bundle's head has a line that is not the name of an object".to_owned());
+            return Err("the bundle's header has a line that is not the name of an object".to_owned());
         }
         list.push((oid.to_owned(), rest.to_owned()));
     }
@@ -69,8 +69,8 @@ pub fn read_header(file: impl Read, format: Format, reference: &str) -> Result<H
             let needs = needs.into_iter().map(|(oid, _)| oid).collect();
             Ok(Header { needs, head: head.clone(), offset })
         }
-        [(_, name)] => Err(format!("the bundle holds {name:?}; only {reference} is taken")),
-        _ => Err(format!("the bundle holds {} references; exactly one is taken", heads.len())),
+        [(_, name)] => Err(format!("the bundle contains {name:?}; only {reference} is accepted")),
+        _ => Err(format!("the bundle contains {} references; exactly one is accepted", heads.len())),
     }
 }
 
@@ -130,7 +130,7 @@ impl Quarantine<'_> {
         self.index(&self.folder.join("objects"), bundle, header.offset, expected.bytes_max).await?;
         let kind = self.git.line(self.call(&["cat-file", "-t", &header.head])).await?;
         if kind != "commit" {
-            return Err(format!("the head is a {kind}; only a commit is taken"));
+            return Err(format!("the head is a {kind}; only a commit is accepted"));
         }
         if !self.is_ancestor(expected.base, &header.head).await? {
             return Err("the head does not descend from the commit that the run began at".to_owned());
@@ -171,8 +171,8 @@ impl Quarantine<'_> {
         match bare_repository(&all, &changed) {
             None => Ok(()),
             Some(folder) => Err(format!(
-                "{folder} looks like a git repository, whose settings git obeys wherever it stands in it; name its files \
-                 otherwise if they are meant"
+                "{folder} looks like a git repository, and git would use its settings; rename its files if you want to \
+                 keep them"
             )),
         }
     }
@@ -267,16 +267,16 @@ mod tests {
     fn everything_else_is_refused() {
         let (a, b) = ("a".repeat(40), "b".repeat(40));
         for (text, words) in [
-            (String::new(), "does not end"),
-            ("PACK\n".to_owned(), "no bundle"),
-            ("# v2 git bundle\n".to_owned(), "does not end"),
+            (String::new(), "has no end"),
+            ("PACK\n".to_owned(), "not a git bundle"),
+            ("# v2 git bundle\n".to_owned(), "has no end"),
             ("# v2 git bundle\n\n".to_owned(), "0 references"),
             (format!("# v2 git bundle\n{a} {NAME}\n{b} refs/tags/v1\n\n"), "2 references"),
             (format!("# v2 git bundle\n{a} refs/heads/main\n\n"), "refs/heads/main"),
             (format!("# v2 git bundle\n{a} refs/../../config\n\n"), "only refs/matsu/result"),
             (format!("# v3 git bundle\n@filter=blob:none\n{a} {NAME}\n\n"), "@filter"),
             (format!("# v2 git bundle\n--upload-pack=x\n{a} {NAME}\n\n"), "not the name of an object"),
-            (format!("# v2 git bundle\n{a} {NAME}\n{}", "x".repeat(300_000)), "does not end"),
+            (format!("# v2 git bundle\n{a} {NAME}\n{}", "x".repeat(300_000)), "has no end"),
         ] {
             let error = header(&text).unwrap_err();
             assert!(error.contains(words), "{error}");

@@ -300,7 +300,7 @@ impl<'a> Merge<'a> {
             .and_then(|()| write_synced(&self.scratch.join(WRITING), &changes))
             .and_then(|()| std::fs::rename(&self.scratch, kept))
             .and_then(|()| File::open(folder)?.sync_all());
-        moved.map_err(|error| format!("what takes it back cannot be kept: {error}"))?;
+        moved.map_err(|error| format!("the data to undo this apply cannot be stored: {error}"))?;
         kept.clone_into(&mut self.scratch);
         Ok(())
     }
@@ -320,8 +320,8 @@ impl<'a> Merge<'a> {
             let file = self.top.join(OsStr::from_bytes(path));
             if has_linked_parent(&self.top, path) {
                 return Err(format!(
-                    "a folder above {} is a link in your tree, and git follows no links; nothing was written. Put a folder \
-                     in its place, or apply the rest by hand: matsu diff shows the patch",
+                    "a folder above {} is a link in your tree, and git does not follow links; nothing was written. Replace \
+                     it with a folder, or apply the rest by hand: matsu diff shows the patch",
                     shown(path)
                 ));
             }
@@ -401,8 +401,8 @@ fn in_the_way(said: &str) -> String {
     names.truncate(NAMES_MAX);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!(
-        "in your tree these have changed at the same time, or are in the way and unknown to git: {}{more}. Nothing was \
-         written. Move what is in the way somewhere else, then try again",
+        "these files in your tree have changed at the same time, or are in the way and unknown to git: {}{more}. \
+         Nothing was written. Move files that are in the way somewhere else, then try again",
         names.join(", ")
     )
 }

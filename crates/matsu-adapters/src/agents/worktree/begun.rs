@@ -57,7 +57,7 @@ pub(super) fn from_caller(
 ) -> Result<Note, String> {
     let head = source.head.clone().ok_or("the tree of the calling run has no commit")?;
     if !theirs.format.is_object(&head) {
-        return Err("the tree of the calling run names its objects in another way than its repository".to_owned());
+        return Err("the tree of the calling run uses another object format than its repository".to_owned());
     }
     Ok(Note { base: head, caller: Some(tree.to_owned()), ..theirs.clone() }.begun(source, inside, wish))
 }

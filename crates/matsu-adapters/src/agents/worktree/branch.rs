@@ -57,7 +57,7 @@ impl Git {
             return Ok(None);
         }
         let found = self.places(&PathBuf::from(&changes.repository)).await?;
-        let common = found.lines().nth(1).ok_or_else(|| format!("{} is no git repository", changes.repository))?;
+        let common = found.lines().nth(1).ok_or_else(|| format!("{} is not a git repository", changes.repository))?;
         git_paths::check_plain(Path::new(common))?;
         Ok(Some((PathBuf::from(common), format!("refs/heads/{}", changes.branch))))
     }

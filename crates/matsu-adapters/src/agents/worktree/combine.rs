@@ -69,7 +69,7 @@ impl Git {
         let Ok(commit) = exact else { return Ok(None) };
         match line.split_once(' ') {
             Some((_, folder)) if !folder.is_empty() => Err(format!(
-                "branch {branch} is checked out in {folder}; name one that is not, or leave it out for a new one"
+                "branch {branch} is checked out in {folder}; name a branch that is not checked out, or omit it for a new one"
             )),
             _ => Ok(Some(commit)),
         }

@@ -99,10 +99,7 @@ impl Git {
         match done.code {
             Some(0) if note.format.is_object(&output) => Ok(Some(output)),
             Some(3) => Err(conflict(&here, &output)),
-            _ => Err(format!(
-                "the changes of the tasks that this one depends on cannot be put together: {}",
-                words(&done)
-            )),
+            _ => Err(format!("the changes of the tasks that this task depends on cannot be merged: {}", words(&done))),
         }
     }
 }
@@ -114,8 +111,8 @@ fn conflict(all: &[&Changes], output: &str) -> String {
     let branch = all.iter().find(|changes| changes.head == head).map_or(head, |changes| changes.branch.as_str());
     let files: Vec<&str> = lines.skip(1).filter(|line| !line.is_empty()).take(NAMES_MAX).collect();
     format!(
-        "the tasks that this one depends on changed the same lines, or yours: branch {branch} conflicts in {}. Put them \
-         together first, or start this one after fewer of them",
+        "the tasks that this task depends on changed the same lines as each other or as you: branch {branch} conflicts \
+         in {}. Merge them first, or start this task after fewer of them",
         files.join(", ")
     )
 }

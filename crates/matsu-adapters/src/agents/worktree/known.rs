@@ -39,7 +39,7 @@ impl Git {
         let borrows = git_paths::own_lenders(&objects, &around, machine)?;
         let format = if changes.head.len() == 64 { Format::Sha256 } else { Format::Sha1 };
         if ![&changes.base, &changes.head].into_iter().all(|commit| format.is_object(commit)) {
-            return Err("the commits of the run are not named as its repository names objects".to_owned());
+            return Err("the commits of the run use another object format than its repository".to_owned());
         }
         let shallow = std::fs::read_to_string(common.join("shallow")).ok();
         Ok(Known { common, objects, borrows, format, shallow })

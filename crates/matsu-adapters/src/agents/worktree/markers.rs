@@ -61,7 +61,7 @@ pub(super) async fn left(asked: &impl Asks, old: &[&str], new: &str) -> Result<V
         names.iter().flat_map(|name| trees.iter().map(|tree| [tree.as_bytes(), b":", name].concat())).collect();
     let input = wanted.iter().flat_map(|name| name.iter().copied().chain([0])).collect();
     let output = asked.bytes(asked.call(&["cat-file", "--batch", "-z"]).stdin(Input::Bytes(input))).await?;
-    let texts = objects(&output, &wanted).ok_or("git cat-file printed something else than objects")?;
+    let texts = objects(&output, &wanted).ok_or("git cat-file printed something other than objects")?;
     let is_left = |texts: &&[Option<&[u8]>]| {
         let had: HashSet<&[u8]> = texts[1..].iter().flatten().flat_map(|text| markers(text)).collect();
         texts[0].is_some_and(|text| markers(text).any(|line| !had.contains(line)))

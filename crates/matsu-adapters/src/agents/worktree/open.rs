@@ -412,10 +412,14 @@ pub(super) fn sh<'a>(
 /// The wished directory must be in the tree; one that is not committed is made, empty.
 pub(super) fn enter(tree: &Path, inside: &Path) -> Result<(), String> {
     let directory = tree.join(inside);
-    let refused = |why: &str| format!("{} cannot be entered in the last commit: {why}", inside.display());
+    let refused = |why: &str| format!("{} cannot be opened in the last commit: {why}", inside.display());
     std::fs::create_dir_all(&directory).map_err(|error| refused(&error.to_string()))?;
     let real = |path: &Path| path.canonicalize().map_err(|error| refused(&error.to_string()));
-    if real(&directory)?.starts_with(real(tree)?) { Ok(()) } else { Err(refused("it is a link out of the tree there")) }
+    if real(&directory)?.starts_with(real(tree)?) {
+        Ok(())
+    } else {
+        Err(refused("there it is a link that leads out of the tree"))
+    }
 }
 
 /// The rule that ignores one path.

@@ -10,12 +10,14 @@ use crate::paths::Paths;
 /// The page `docs/reference/configuration.md` is this output; a test compares them.
 pub fn print() {
     say!("# Settings\n");
-    say!("Made by `matsu config reference`. A flag wins over the environment, the environment over the file");
-    say!("(`$XDG_CONFIG_HOME/matsu/config.toml`), the file over the default.\n");
+    say!("Written by `matsu config reference`. A flag overrides the environment, the environment overrides the file");
+    say!("(`$XDG_CONFIG_HOME/matsu/config.toml`), and the file overrides the default.\n");
     say!(
         "A running daemon reads the file and the definitions of agents again within seconds after they change. Settings"
     );
-    say!("marked ↻ are used after its next start; `matsu config show` says which those are at the moment.\n");
+    say!(
+        "marked ↻ are used after its next start; `matsu config show` lists the changed settings that are not used yet.\n"
+    );
     say!("| key | environment | value | default | meaning |");
     say!("|---|---|---|---|---|");
     for key in KEYS {
@@ -30,16 +32,16 @@ pub fn print() {
     }
     say!("\n## Models\n");
     say!(
-        "One section `[providers.NAME]` of the file for each. `gemini`, `chatgpt` and `claude` need none once their key is"
+        "Each model has a section `[providers.NAME]` in the file. `gemini`, `chatgpt` and `claude` need no section if their"
     );
-    say!("in the environment. A key is never written here.\n");
+    say!("key is in the environment. The file never contains a key.\n");
     say!("| field | meaning |");
     say!("|---|---|");
     for field in FIELDS {
         say!("| `{}` | {} |", field.name, field.meaning);
     }
     say!("\n## Notices\n");
-    say!("One section `[notify.NAME]` of the file for each channel. A secret is never written here.\n");
+    say!("Each channel has a section `[notify.NAME]` in the file. The file never contains a secret.\n");
     say!("| field | meaning |");
     say!("|---|---|");
     for field in crate::config::notify::FIELDS {
@@ -47,9 +49,9 @@ pub fn print() {
     }
     say!("\n## Prices\n");
     say!(
-        "One section `[prices.\"NAME\"]` of the file for each model, or for each agent whose model is unknown. They are used by"
+        "Each model, or each agent whose model is unknown, can have a section `[prices.\"NAME\"]` in the file. `matsu usage`"
     );
-    say!("`matsu usage` for runs whose program does not say what it cost.\n");
+    say!("uses these prices for runs whose program does not report its cost.\n");
     say!("| field | meaning |");
     say!("|---|---|");
     for field in crate::config::prices::FIELDS {
@@ -57,7 +59,7 @@ pub fn print() {
     }
     say!("\n## A sample file\n");
     say!(
-        "`matsu config sample` prints it: every setting at its default, as comments. Remove the `#` where you want another.\n"
+        "`matsu config sample` prints it: every setting at its default, as comments. To change a setting, remove its `#`.\n"
     );
     say!("```toml\n{}\n```", sample().trim_end());
 }

@@ -31,9 +31,9 @@ fn section(typed: &str) -> Result<Option<String>, String> {
             })?;
             Ok(Some(written(&[("kind", "ntfy"), ("url", server), ("topic", topic)])))
         }
-        ["webhook" | "ntfy", url] => Err(format!("{url:?} is no address; it must begin with http:// or https://")),
+        ["webhook" | "ntfy", url] => Err(format!("{url:?} is not an address; it must begin with http:// or https://")),
         _ => Err(format!(
-            "{typed:?} is no channel; type desktop, ntfy https://ntfy.sh/TOPIC, webhook https://HOST/PATH, or nothing"
+            "{typed:?} is not a channel; type desktop, ntfy https://ntfy.sh/TOPIC, webhook https://HOST/PATH, or nothing"
         )),
     }
 }
@@ -69,8 +69,8 @@ mod tests {
             ("mail me@example.org", "type desktop"),
             ("https://example.org", "type desktop"),
             ("ntfy https://ntfy.sh", "has no topic"),
-            ("ntfy my-topic", "is no address"),
-            ("webhook example.org/a", "is no address"),
+            ("ntfy my-topic", "is not an address"),
+            ("webhook example.org/a", "is not an address"),
         ] {
             let said = section(wrong).unwrap_err();
             assert!(said.contains(why), "{wrong}: {said}");

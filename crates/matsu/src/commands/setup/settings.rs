@@ -37,7 +37,7 @@ pub fn edit(cx: &Context, homes: &Homes, typed: &str, channel: Option<&str>) -> 
         add(&mut after, &mut pieces, section);
     }
     if let Err(error) = after.parse::<toml::Table>() {
-        bail!("{} cannot be added to ({}); set {what} in it by hand", file.display(), error.message());
+        bail!("{} cannot be changed ({}); set {what} in it by hand", file.display(), error.message());
     }
     Ok(Some(Edit { file, before, after, pieces, what }))
 }

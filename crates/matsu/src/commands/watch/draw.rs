@@ -20,7 +20,7 @@ pub fn draw(frame: &mut Frame<'_>, board: &Board, now: Timestamp, has_colours: b
         board.count(board::is_open),
         board.count(board::is_asking),
         board.count(board::is_unread),
-        if board.is_short { " · what was read is left out" } else { "" }
+        if board.is_short { " · tasks that were read are hidden" } else { "" }
     );
     frame.render_widget(Line::styled(counts, Style::new().add_modifier(Modifier::BOLD)), head);
 

@@ -154,7 +154,7 @@ fn each_kind_of_conflict_is_named_for_what_it_is() {
     }
     let words = said(&bench, &["apply", &task, "--merge"]);
     assert!(words.contains("Conflict markers are in: a.txt, new.txt\n"), "{words}");
-    assert!(words.contains("Without markers, look at it yourself: p.bin"), "{words}");
+    assert!(words.contains("No conflict markers could be written, so compare this file yourself: p.bin"), "{words}");
     assert!(read(root, "a.txt").contains("<<<<<<<") && !read(root, "b.txt").contains("<<<<<<<"));
 }
 
@@ -173,7 +173,7 @@ fn what_is_in_the_way_is_named_with_what_to_do_and_a_folder_that_became_a_file_i
     std::fs::create_dir(root.join("dd")).unwrap();
     std::fs::write(root.join("dd/mine"), "mine\n").unwrap();
     let words = refused(&bench, &["apply", &task]);
-    assert!(words.contains(": dd. ") && words.contains("Move what is in the way"), "{words}");
+    assert!(words.contains(": dd. ") && words.contains("Move files that are in the way"), "{words}");
     assert!(!words.contains("git ") && !root.join("new.txt").exists(), "{words}");
     git(root, &["add", "dd"]);
     let words = refused(&bench, &["apply", &task]);

@@ -115,7 +115,7 @@ fn a_result_whose_spool_was_cut_is_not_taken_for_whole() {
     let mut client = bench.client();
     let end = end_of(&mut client, &task);
     assert_eq!((&end["status"], &end["error_code"]), (&json!("failed"), &json!("SUPERVISOR_LOST")), "{end}");
-    assert!(end["error"].as_str().unwrap().contains("its spool ends after"), "{end}");
+    assert!(end["error"].as_str().unwrap().contains("its stored output ends after"), "{end}");
     let kept = whole_result(&mut client, &task);
     assert!(kept.starts_with("started\nline 1\n") && !kept.contains("the end"), "{kept}");
 }

@@ -260,7 +260,7 @@ fn the_terminal_says_what_a_check_came_to_and_what_it_can_rely_on() {
             assert!(ran.err.contains(words), "{words}: {ran:?}");
         }
     };
-    let named = ["check make test: passed", "1 round)", "changed tests: tests/t.sh", "files of the build: Makefile"];
+    let named = ["check make test: passed", "1 round)", "changed tests: tests/t.sh", "build files: Makefile"];
     says(&weakened, &named);
     let task = task_of(&weakened);
     says(&matsu(&bench, &["status", &task]), &named);
@@ -274,7 +274,7 @@ fn the_terminal_says_what_a_check_came_to_and_what_it_can_rely_on() {
     let task = task_of(&failed);
     let applied = matsu(&bench, &["apply", &task]);
     assert_eq!(applied.code, 0, "{applied:?}");
-    says(&applied, &["check of these changes: failed (exit code", "not proven"]);
+    says(&applied, &["check of these changes: failed (exit code", "the applied changes did not pass it"]);
     let verified = matsu(&bench, &["receipt", &task, "--verify"]);
     assert_eq!(verified.code, 3, "{verified:?}");
     assert!(verified.out.contains("it failed again"), "{verified:?}");

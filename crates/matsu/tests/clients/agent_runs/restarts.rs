@@ -134,7 +134,7 @@ fn a_supervisor_obeys_only_its_secret_and_no_lower_attempt() {
     });
     assert!(refused.to_string().contains(&format!("attempt {}", attempt + 1)), "{refused}");
     let refused = hello(&bench, "another", attempt + 9);
-    assert!(refused.to_string().contains("the secret of this run is another one"), "{refused}");
+    assert!(refused.to_string().contains("the secret does not belong to this run"), "{refused}");
     assert_eq!((supervisors(&bench), processes(&nap)), (1, 1), "the run goes on");
     client.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
     assert_eq!(end_of(&mut client, &task)["status"], "cancelled");

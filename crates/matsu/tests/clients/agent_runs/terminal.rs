@@ -71,7 +71,7 @@ fn a_run_without_a_daemon_starts_one_and_ends_with_its_result() {
     let bench = Bench::new();
     let ran = bench.run(&["run", "events", WORKS]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "all is well\n"), "{ran:?}");
-    assert!(ran.err.contains("looking around") && ran.err.contains("Ctrl-C ends the watching"), "{ran:?}");
+    assert!(ran.err.contains("looking around") && ran.err.contains("Ctrl-C ends only this display"), "{ran:?}");
     let task = ran.err.split_whitespace().next().unwrap();
     let shown = bench.run(&["result", task]);
     assert_eq!((shown.code, shown.out.as_str()), (0, "all is well\n"), "{shown:?}");
@@ -121,7 +121,7 @@ fn in_a_pipe_a_question_ends_the_command_and_another_command_answers_it() {
     let end = bench.run(&["status", task, "--wait"]);
     assert!(end.code == 0 && end.out.ends_with("went on\n"), "{end:?}");
     let late = bench.run(&["answer", task, "yes"]);
-    assert!(late.code == 1 && late.err.contains("asks nothing"), "{late:?}");
+    assert!(late.code == 1 && late.err.contains("asks no question"), "{late:?}");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn an_empty_id_of_a_task_is_refused_with_where_ids_are_listed() {
     for command in ["result", "status", "logs", "answer", "stop", "retry", "apply", "diff", "merge"] {
         let ran = bench.run(&[command, ""]);
         assert!(ran.code == 2 && ran.err.contains("the id of the task is empty"), "{command}: {ran:?}");
-        assert!(ran.err.contains("see `matsu tasks`"), "{command}: {ran:?}");
+        assert!(ran.err.contains("`matsu tasks` lists them"), "{command}: {ran:?}");
     }
 }
 

@@ -72,14 +72,17 @@ fn a_run_that_has_ended_without_a_daemon_is_not_said_to_live() {
     let bench = Bench::new();
     let (client, task, nap) = at_work(&bench);
     client.kill();
-    assert!(printed(&bench, &["shutdown"]).contains("Runs that go on without a daemon: 1."));
+    assert!(printed(&bench, &["shutdown"]).contains("Runs that continue without a daemon: 1."));
     supervisor_pids(&bench).into_iter().for_each(kill);
     until("its program has ended", SOON, || (processes(&nap) == 0).then_some(()));
     let again = printed(&bench, &["shutdown"]);
     assert!(!claims_to_go_on(&again), "{again}");
     assert!(again.contains("Runs that have ended and whose results are not stored yet: 1."), "{again}");
     for command in [vec!["status", &task], vec!["tasks"]] {
-        assert!(printed(&bench, &command).contains("No daemon runs, so this is how things stood"), "{command:?}");
+        assert!(
+            printed(&bench, &command).contains("No daemon runs. This is the state from when the last one ended"),
+            "{command:?}"
+        );
     }
 }
 

@@ -137,7 +137,7 @@ fn without_landlock_runs_are_sealed_and_abstract_sockets_are_named() {
 fn without_both_no_run_is_started_and_the_setting_is_named() {
     let machine = Machine::without(&["namespaces", "landlock"], "");
     let runs = machine.doctor();
-    assert_eq!((&runs["state"], &runs["detail"]), (&json!("problem"), &json!("none can be started")), "{runs}");
+    assert_eq!((&runs["state"], &runs["detail"]), (&json!("problem"), &json!("no run can be started")), "{runs}");
     let refused = machine.start();
     assert_eq!(refused["error_code"], "CONFINEMENT_UNAVAILABLE", "{refused}");
     let agents = machine.agents();
