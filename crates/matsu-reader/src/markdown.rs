@@ -89,10 +89,7 @@ impl<'a> Writer<'a> {
             Event::Html(html) => self.html_line(&html),
             Event::SoftBreak | Event::HardBreak => self.is_broken = true,
             Event::Rule => self.close(),
-            Event::FootnoteReference(_)
-            | Event::TaskListMarker(_)
-            | Event::InlineMath(_)
-            | Event::DisplayMath(_) => {}
+            Event::FootnoteReference(_) | Event::TaskListMarker(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {}
         }
     }
 
@@ -222,7 +219,10 @@ mod tests {
                 "States:\n- ready to take pods\n- lost\n- first\n- second\nMore of it.",
             ),
             ("- outer\n  - inner\n- [x] done", "- outer\n- inner\n- done"),
-            ("Title\n=====\ntext\n\n    code(1)\n\n```\nlet x;\n\n  y\n```", "Title\ntext\n    code(1)\n    let x;\n      y"),
+            (
+                "Title\n=====\ntext\n\n    code(1)\n\n```\nlet x;\n\n  y\n```",
+                "Title\ntext\n    code(1)\n    let x;\n      y",
+            ),
             ("> quoted\n> words\n\n|a|b|\n|--|--|\n|1|2|", "quoted words\n| a | b\n| 1 | 2"),
             ("> ```\n> The tower was built by code.\n> ```\n> Text.", "    The tower was built by code.\nText."),
             ("> [!NOTE]\n> Read this.", "Read this."),
@@ -234,9 +234,15 @@ mod tests {
             ("![a picture](i.png) of [it][ref] at <https://x.org/>", "a picture of it at https://x.org/"),
             ("an [aside] stays, \\*as is\\*", "an [aside] stays, *as is*"),
             ("It ([wiki](https://x.org/Orvik_(island))), was ~~not~~ built.", "It (wiki), was not built."),
-            ("It weighs 90&nbsp;tons &amp; was re&shy;built.[^1]\n\n[^1]: A note.", "It weighs 90 tons & was rebuilt.\nA note."),
+            (
+                "It weighs 90&nbsp;tons &amp; was re&shy;built.[^1]\n\n[^1]: A note.",
+                "It weighs 90 tons & was rebuilt.\nA note.",
+            ),
             ("A <b>tall</b> tower.<br>It holds a Vec<String>.", "A tall tower. It holds a Vec<String>."),
-            ("<p align=\"center\">\nA <b>tall</b> tower.\n</p>\n\n<style>\nb { }\n</style>\n\nEnd.", "A tall tower.\nEnd."),
+            (
+                "<p align=\"center\">\nA <b>tall</b> tower.\n</p>\n\n<style>\nb { }\n</style>\n\nEnd.",
+                "A tall tower.\nEnd.",
+            ),
             ("# The `send` call {#send}\n\nIt sends.", "The send call\nIt sends."),
         ] {
             let mut document = Document::default();

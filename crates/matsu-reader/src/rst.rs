@@ -80,7 +80,8 @@ pub fn plain(source: &str) -> String {
         }
         if let Some(explicit) = trimmed.strip_prefix("..").filter(|rest| rest.is_empty() || rest.starts_with(' ')) {
             after_directive = true;
-            let (name, argument) = explicit.split_once("::").map_or(("", ""), |(name, rest)| (name.trim(), rest.trim()));
+            let (name, argument) =
+                explicit.split_once("::").map_or(("", ""), |(name, rest)| (name.trim(), rest.trim()));
             code_below = code_below.or(CODE.contains(&name).then_some(indent));
             object = argument;
             out.push_str(&inline(spoken(explicit.trim())));
@@ -190,7 +191,9 @@ fn without_stars(text: &str) -> String {
 /// Where a role begins that ends a text, as `:ref:` or `:py:func:`.
 fn role(text: &str) -> Option<usize> {
     let inside = text.strip_suffix(':')?;
-    let start = inside.rfind(|c: char| !is_of_name(c)).map_or(0, |at| at + inside[at..].chars().next().map_or(1, char::len_utf8));
+    let start = inside
+        .rfind(|c: char| !is_of_name(c))
+        .map_or(0, |at| at + inside[at..].chars().next().map_or(1, char::len_utf8));
     let colon = if inside[start..].starts_with(':') { start } else { start + inside[start..].rfind(':')? };
     (colon + 1 < inside.len()).then_some(colon)
 }
@@ -237,8 +240,14 @@ mod tests {
             ("時刻は ``now`` です", "時刻は now です"),
             ("Call :py:func:`pytest.fixture` or :std:term:`entry point`.", "Call pytest.fixture or entry point."),
             (":tocdepth: 3\n\nTitle\n=====", "\nTitle\n====="),
-            ("Codes:\n\n:Exit code 0: All ``passed``\n:Exit code 1: Some\n  failed.", "Codes:\n\n- Exit code 0: All passed\n- Exit code 1: Some\nfailed."),
-            (".. confval:: cache_dir\n   :type: ``str``\n   :default: ``\".cache\"``\n\n   Where.", "\n\n\n- cache_dir: the default is \".cache\".\n\n\nWhere."),
+            (
+                "Codes:\n\n:Exit code 0: All ``passed``\n:Exit code 1: Some\n  failed.",
+                "Codes:\n\n- Exit code 0: All passed\n- Exit code 1: Some\nfailed.",
+            ),
+            (
+                ".. confval:: cache_dir\n   :type: ``str``\n   :default: ``\".cache\"``\n\n   Where.",
+                "\n\n\n- cache_dir: the default is \".cache\".\n\n\nWhere.",
+            ),
             (">>> print(1)\n1\n\nText.", "    >>> print(1)\n1\n\nText."),
             (":ref:`x` is here.", "x is here."),
         ] {

@@ -38,7 +38,7 @@ export interface Materials {
   claims: Claim[]; fragments?: Fragment[]; total: number; next_cursor?: string | null;
 }
 
-export interface Sentence { text: string; claim_ids: string[]; citations: number[]; verification: string; confidence?: number }
+export interface Sentence { text: string; below?: string; claim_ids: string[]; citations: number[]; verification: string; confidence?: number }
 export interface Citation {
   number: number; quote: string; fragment_id: string; heading: string; passage: number; url: string; title: string; source: string;
 }

@@ -184,6 +184,9 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sentence {
     pub text: String,
+    /// The heading above it, if it is too short to be understood alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub below: String,
     pub claim_ids: Vec<String>,
     pub citations: Vec<usize>,
     pub verification: Verification,

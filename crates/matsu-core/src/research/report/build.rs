@@ -1,6 +1,8 @@
 //! Material in, report out.
 
 use super::super::agreement::Statement;
+use super::super::passages::HEADING_DIVIDER;
+use super::super::sentences::is_wide;
 use super::written::{self, WrittenSentence};
 use super::{
     Citation, Contested, Finding, Material, Method, QuotePlace, Report, Section, Sentence, Verification, missing,
@@ -12,7 +14,9 @@ const ANSWER_MAX: usize = 3;
 /// A sentence joins the answer if it is at least this share as relevant as the best one.
 const ANSWER_SHARE: f64 = 0.25;
 /// Below this no sentence is called an answer: the closest ones are shown, and the report says so.
-const ANSWER_RELEVANCE_MIN: f64 = 0.02;
+const ANSWER_RELEVANCE_MIN: f64 = 0.05;
+/// A sentence of fewer words is shown with its heading: `Default: 1 MiB.` says nothing alone.
+const WORDS_ALONE_MIN: usize = 8;
 /// Sentences in all sections together. The others are in the materials.
 const FINDINGS_MAX: usize = 30;
 /// A sentence of a section is at least this share as relevant as the best one.
@@ -131,13 +135,16 @@ fn join(first: &mut Finding, other: Finding) {
 /// The answer and the sections out of the documents' own sentences.
 fn extract(report: &mut Report, findings: &[Finding], citations: &mut Citations) {
     let best = findings.first().map_or(0.0, |finding| finding.relevance);
-    let is_answer = |finding: &&Finding| finding.relevance >= (best * ANSWER_SHARE).max(ANSWER_RELEVANCE_MIN);
-    let answers = findings.iter().take_while(is_answer).count().min(ANSWER_MAX);
-    report.answer = findings[..answers].iter().map(|finding| word_for_word(finding, citations)).collect();
+    let mentions = missing::Mentions::of(&report.question, findings);
+    let is_close = |finding: &&Finding| finding.relevance >= (best * ANSWER_SHARE).max(ANSWER_RELEVANCE_MIN);
+    let answers: Vec<&Finding> =
+        findings.iter().take_while(is_close).filter(|finding| mentions.are_enough(finding)).take(ANSWER_MAX).collect();
+    report.answer = answers.iter().map(|finding| word_for_word(finding, citations)).collect();
     // Where nothing is relevant, the closest sentences are shown all the same.
     let least = (best * SECTION_SHARE).max(SECTION_RELEVANCE_MIN).min(best);
     let is_relevant = |finding: &&Finding| finding.relevance >= least;
-    let others: Vec<&Finding> = findings[answers..].iter().filter(is_relevant).take(FINDINGS_MAX).collect();
+    let is_other = |finding: &&Finding| answers.iter().all(|answer| answer.claim_id != finding.claim_id);
+    let others: Vec<&Finding> = findings.iter().filter(is_other).filter(is_relevant).take(FINDINGS_MAX).collect();
     let sections = topics::grouped(&others).into_iter().map(|topic| Section {
         sentences: topic.findings.iter().map(|finding| word_for_word(finding, citations)).collect(),
         title: topic.title,
@@ -148,11 +155,21 @@ fn extract(report: &mut Report, findings: &[Finding], citations: &mut Citations)
 fn word_for_word(finding: &Finding, citations: &mut Citations) -> Sentence {
     Sentence {
         text: one_line(&finding.text),
+        below: below(finding),
         claim_ids: vec![finding.claim_id.clone()],
         citations: citations.of(finding.origins.iter().take(ORIGINS_CITED_MAX)),
         verification: finding.verification(),
         confidence: finding.confidence,
     }
+}
+
+/// The heading above a sentence that is too short to stand alone.
+fn below(finding: &Finding) -> String {
+    let is_short =
+        finding.text.split_whitespace().nth(WORDS_ALONE_MIN - 1).is_none() && !finding.text.chars().any(is_wide);
+    let heading = finding.origins.first().and_then(|place| place.heading.rsplit(HEADING_DIVIDER).next());
+    let heading = heading.map(one_line).filter(|heading| is_short && !finding.text.contains(heading.as_str()));
+    heading.unwrap_or_default()
 }
 
 /// A sentence that a model wrote cites what its claims stand on. It is as good as the weakest of them.
@@ -165,6 +182,7 @@ fn from_claims(sentence: &WrittenSentence, findings: &[Finding], citations: &mut
     let is_every_one_supported = named.iter().all(|finding| !finding.supports.is_empty());
     Sentence {
         text: one_line(&sentence.text),
+        below: String::new(),
         claim_ids: sentence.claim_ids.clone(),
         citations: citations.of(places),
         verification: Verification::of(usize::from(is_every_one_supported && !named.is_empty()), refuting),
@@ -284,6 +302,27 @@ mod tests {
         assert!(report.not_found[0].starts_with("No sentence that was read clearly answers"), "{report:?}");
         let nothing = build(material(Vec::new()));
         assert!(nothing.not_found[0].starts_with("No sentence about the question"), "{nothing:?}");
+    }
+
+    #[test]
+    fn a_sentence_about_something_else_is_no_answer_however_close_it_is() {
+        let mut other = material(vec![finding("c1", "The client is not a state machine at this point.", 0.9, "a.org")]);
+        other.question = "What is the boiling point of tungsten?".into();
+        let report = build(other);
+        assert!(report.answer.is_empty() && report.sections.len() == 1, "{report:?}");
+    }
+
+    #[test]
+    fn a_short_sentence_is_shown_below_its_heading() {
+        let mut default = finding("c1", "Default: 1048576 (1MiB)", 0.9, "a.org");
+        default.origins[0].heading = "Options › bodyLimit".into();
+        let mut asked = material(vec![default, finding("c2", EVICTED, 0.8, "a.org")]);
+        asked.question = "What is the default?".into();
+        let report = build(asked);
+        assert_eq!(
+            (report.answer[0].below.as_str(), report.sections[0].sentences[0].below.as_str()),
+            ("bodyLimit", "")
+        );
     }
 
     #[test]

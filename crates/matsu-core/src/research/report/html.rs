@@ -61,9 +61,11 @@ fn sentences(out: &mut String, sentences: &[Sentence]) {
     }
     out.push_str("<ul>\n");
     for sentence in sentences {
+        let below = &sentence.below;
+        let below = if below.is_empty() { String::new() } else { format!("<em>{}:</em> ", escape(below)) };
         let _ = writeln!(
             out,
-            "<li>{}{} <span class=\"weighed\">({})</span></li>",
+            "<li>{below}{}{} <span class=\"weighed\">({})</span></li>",
             escape(&sentence.text),
             numbers(&sentence.citations),
             escape(&weighed(sentence.verification, sentence.confidence))

@@ -232,12 +232,21 @@ impl Page {
 
     fn sentence(&mut self, sentence: &Sentence) {
         let line = format!(
-            "- {} {} ({})\n",
+            "- {}{} {} ({})\n",
+            self.below(&sentence.below),
             self.text.of(&sentence.text),
             numbers(&sentence.citations),
             weighed(sentence.verification, sentence.confidence)
         );
         self.out.push_str(&line);
+    }
+
+    fn below(&self, heading: &str) -> String {
+        match self.text {
+            _ if heading.is_empty() => String::new(),
+            Text::Markdown => format!("*{}:* ", self.text.of(heading)),
+            Text::Plain => format!("{}: ", self.text.of(heading)),
+        }
     }
 
     fn list(&mut self, title: &str, lines: &[String]) {

@@ -12,6 +12,10 @@ use super::{Finding, Material, one_line};
 
 /// Letters of a word that is worth naming.
 const LETTERS_MIN: usize = 3;
+/// Letters of a word that counts within another.
+const COMPOUND_PART_MIN: usize = 4;
+/// Findings by which the language is detected.
+const SAMPLE: usize = 20;
 
 pub fn not_found(material: &Material, has_no_answer: bool) -> Vec<String> {
     let mut notes = Vec::new();
@@ -46,16 +50,51 @@ fn missing_words(question: &str, findings: &[Finding]) -> Vec<String> {
     let said: String = findings.iter().map(|finding| format!("{} {} ", finding.text, finding.context)).collect();
     let stems = Stems::of_shown(&format!("{question} {said}"));
     let found: HashSet<String> = terms(&said).iter().map(|word| stems.stem(word)).collect();
+    let is_missing = |word: &&str| !found.contains(&stems.stem(&fold(word)));
+    telling_words(question).into_iter().filter(is_missing).map(str::to_owned).collect()
+}
+
+/// The words of a question that say what it is about, each once.
+fn telling_words(question: &str) -> Vec<&str> {
     let words = question.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= LETTERS_MIN);
-    let mut missing: Vec<String> = Vec::new();
+    let mut telling: Vec<&str> = Vec::new();
     for word in words {
         let folded = fold(word);
-        let is_there = found.contains(&stems.stem(&folded)) || is_common(&folded) || is_question_word(&folded);
-        if !is_there && !missing.contains(&word.to_owned()) {
-            missing.push(word.to_owned());
+        if !is_common(&folded) && !is_question_word(&folded) && !telling.contains(&word) {
+            telling.push(word);
         }
     }
-    missing
+    telling
+}
+
+/// Whether a finding speaks of what a question is about.
+pub struct Mentions {
+    stems: Stems,
+    /// Stems of the question's telling words. None, for a script without spaces.
+    wanted: HashSet<String>,
+}
+
+impl Mentions {
+    pub fn of(question: &str, findings: &[Finding]) -> Self {
+        let sample: String = findings.iter().take(SAMPLE).map(|finding| format!("{} ", finding.text)).collect();
+        let stems = Stems::of_shown(&format!("{question} {sample}"));
+        let is_wide_question = question.chars().any(is_wide);
+        let words = if is_wide_question { Vec::new() } else { telling_words(question) };
+        let wanted = words.into_iter().map(|word| stems.stem(&fold(word))).collect();
+        Self { stems, wanted }
+    }
+
+    /// Whether a sentence, its headings or the title of its document have two of five words of the question. Within a
+    /// longer word counts too: a compound.
+    pub fn are_enough(&self, finding: &Finding) -> bool {
+        let titles = finding.origins.iter().map(|place| format!("{} {} ", place.document.title, place.heading));
+        let said = format!("{} {} {}", finding.text, finding.context, titles.collect::<String>());
+        let said: HashSet<String> = terms(&said).iter().map(|word| self.stems.stem(word)).collect();
+        let is_within =
+            |word: &str| word.chars().count() >= COMPOUND_PART_MIN && said.iter().any(|one| one.contains(word));
+        let found = self.wanted.iter().filter(|word| said.contains(*word) || is_within(word)).count();
+        found >= (self.wanted.len() * 2).div_ceil(5)
+    }
 }
 
 #[cfg(test)]
