@@ -12,9 +12,6 @@ kinds, each with its true main text. A block of a page is main text if most of i
 in the true text in the same order. Every number a block is judged by comes from the reader (that
 is, from the very code that judges pages later), so the two cannot drift apart.
 
-There are two looks. The second sees what the first made of a block's surroundings; it is trained
-on what models that had not seen the page made of them. What counts is the mean of both.
-
 Printed is what to expect of pages that were not trained on: five-fold cross-validation by site (all pages
 of a site are in one fold, over both sets), --foldings times with other folds, and the pages a
 second that come of it. Beside it stands rs-trafilatura on the same pages, with the paired difference
@@ -48,7 +45,7 @@ ARTICLE_WEIGHT = 8
 FOLDS = 5
 FOLDINGS = 1
 RESAMPLED = 2000
-ROUNDS = (150, 100)
+ROUNDS = 150
 SETTINGS = {
     "objective": "binary",
     "learning_rate": 0.06,
@@ -136,7 +133,7 @@ class Pages:
                 self.pages.append((name, key, truths[key]))
                 self.sites.append(site(addresses.get(key, key)))
                 self.starts.append(self.starts[-1] + len(found))
-        self.first = np.vstack(rows)
+        self.rows = np.vstack(rows)
         self.labels = np.array(labels, dtype=np.int8)
         self.weights = np.array(weights)
         self.groups = np.array(groups)
@@ -164,22 +161,18 @@ class Pages:
             answers += [answer[key] for key in sorted(of_set)]
         return answers
 
-    def second(self, probabilities: np.ndarray) -> np.ndarray:
-        rows = [row for page in self.ask_about("context", probabilities) for row in page]
-        return np.hstack([self.first, np.array(rows, dtype=np.float32)])
+    def fit(self, mask: np.ndarray):
+        train = lgb.Dataset(self.rows[mask], self.labels[mask], weight=self.weights[mask])
+        return lgb.train(SETTINGS, train, ROUNDS)
 
-    def fit(self, rows: np.ndarray, mask: np.ndarray, rounds: int):
-        train = lgb.Dataset(rows[mask], self.labels[mask], weight=self.weights[mask])
-        return lgb.train(SETTINGS, train, rounds)
-
-    def held_out(self, rows: np.ndarray, rounds: int, folding: int) -> np.ndarray:
+    def held_out(self, folding: int) -> np.ndarray:
         sites = sorted(set(self.sites))
         order = dict(zip(sites, np.random.RandomState(folding).permutation(len(sites)) % FOLDS))
         folds = np.array([order[one] for one in self.sites])
-        found = np.zeros(len(rows))
+        found = np.zeros(len(self.rows))
         for fold in range(FOLDS):
             mask = folds[self.groups] != fold
-            found[~mask] = self.fit(rows, mask, rounds).predict(rows[~mask])
+            found[~mask] = self.fit(mask).predict(self.rows[~mask])
         return found
 
     def scores(self, texts: list[str]) -> dict:
@@ -240,9 +233,7 @@ def cross_validate(pages: Pages, keep: Path | None, foldings: int) -> None:
     figures_text = "  ".join(f"{key} {value:.4f}" for key, value in pages.scores(other).items())
     print(f"rs-trafilatura: {figures_text}", flush=True)
     for folding in range(foldings):
-        first = pages.held_out(pages.first, ROUNDS[0], folding)
-        second = pages.held_out(pages.second(first), ROUNDS[1], folding)
-        read = pages.ask_about("texts", (first + second) / 2)
+        read = pages.ask_about("texts", pages.held_out(folding))
         texts = [page["text"] for page in read]
         figures.append({**pages.scores(texts), "pages_per_s": len(read) / sum(page["seconds"] for page in read)})
         figures_text = "  ".join(f"{key} {value:.4f}" for key, value in figures[-1].items())
@@ -292,16 +283,10 @@ def main() -> None:
     args = parser.parse_args()
 
     pages = Pages(args.data, args.reader.resolve(), load_scorer(args.data))
-    print(f"{len(pages.pages)} pages, {len(pages.labels)} blocks, {pages.first.shape[1]} columns", flush=True)
+    print(f"{len(pages.pages)} pages, {len(pages.labels)} blocks, {pages.rows.shape[1]} columns", flush=True)
     cross_validate(pages, args.held_out, args.foldings)
     if args.out:
-        everything = np.ones(len(pages.labels), bool)
-        first_held_out = pages.held_out(pages.first, ROUNDS[0], folding=0)
-        models = [
-            pages.fit(pages.first, everything, ROUNDS[0]),
-            pages.fit(pages.second(first_held_out), everything, ROUNDS[1]),
-        ]
-        args.out.write_text("---\n".join(lines(model) for model in models), encoding="utf-8")
+        args.out.write_text(lines(pages.fit(np.ones(len(pages.labels), bool))), encoding="utf-8")
         print(f"wrote {args.out}")
 
 

@@ -9,6 +9,7 @@ use dom_query::Document as Dom;
 use dom_smoothie::{Config, Readability};
 use matsu_core::ports::extractor::ExtractError;
 use matsu_core::research::document::{Document, Heading};
+use matsu_core::research::ranking::candidates::CODE_MARK;
 
 use crate::blocks::{Blocks, DEPTH_MAX, Kind};
 use crate::code::without_code;
@@ -21,6 +22,8 @@ pub use crate::model::Verdict;
 const TEXT_MIN: usize = 250;
 /// Pages beyond these are left to the model alone.
 const SECOND_OPINION_BLOCKS_MAX: usize = 20_000;
+/// Code has one mark in this many characters, or more.
+const CODE_CHARS_PER_MARK: usize = 20;
 /// Equal blocks of at least this length are one block that the page shows twice.
 const REPEATED_CHARS_MIN: usize = 60;
 
@@ -142,8 +145,13 @@ impl Text {
         if !self.body.is_empty() {
             self.body.push('\n');
         }
-        if let Kind::Heading(level) = kind {
-            self.headings.push(Heading { at: self.body.len(), level, text: line.to_owned() });
+        match kind {
+            Kind::Heading(level) => {
+                self.headings.push(Heading { at: self.body.len(), level, text: line.to_owned() });
+            }
+            // Code states nothing. Whole documents are set as preformatted text too, and those do.
+            Kind::Code if is_code(line) => self.body.push_str(CODE_MARK),
+            _ => {}
         }
         self.body.push_str(line);
     }
@@ -179,6 +187,12 @@ impl Text {
         }
         text
     }
+}
+
+/// Whether a preformatted text is code, by its marks.
+fn is_code(text: &str) -> bool {
+    let marks = text.chars().filter(|c| "{}()[];=<>_$#&|\\/".contains(*c)).count();
+    marks * CODE_CHARS_PER_MARK >= text.chars().count()
 }
 
 /// Whether a block is the heading of main text. Few words say little about themselves, so a heading goes where the block

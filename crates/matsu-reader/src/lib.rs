@@ -8,7 +8,6 @@ mod attributes;
 pub mod blocks;
 mod centre;
 mod code;
-pub mod context;
 mod declared;
 mod decode;
 mod depth;

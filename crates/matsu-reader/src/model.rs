@@ -1,30 +1,18 @@
-//! The block model: two looks at a page. Its trees are made by `scripts/train-extraction.py`.
+//! The block model: which blocks of a page are main text. Its trees are made by `scripts/train-extraction.py`.
 
 use std::sync::LazyLock;
 
 use crate::blocks::Blocks;
-use crate::context;
 use crate::features::{self, PageFacts};
 use crate::numbers::count;
 use crate::trees::Trees;
 
-/// Columns of the first look; the second has `context::COLUMNS` more.
-const FIRST_COLUMNS: usize = 149 + 4 + crate::centre::COLUMNS + features::KIND;
-
-struct Looks {
-    first: Trees,
-    second: Trees,
-}
+/// Columns of a row.
+const COLUMNS: usize = 149 + 4 + crate::centre::COLUMNS + features::KIND;
 
 /// A model that does not parse is a defect of the build; `tests::the_model_is_sound` fails then. Without it a page has
 /// the text that `dom_smoothie` finds.
-static LOOKS: LazyLock<Option<Looks>> = LazyLock::new(|| {
-    let (first, second) = include_str!("block_model.txt").split_once("---\n")?;
-    Some(Looks {
-        first: Trees::parse(first, FIRST_COLUMNS)?,
-        second: Trees::parse(second, FIRST_COLUMNS + context::COLUMNS)?,
-    })
-});
+static TREES: LazyLock<Option<Trees>> = LazyLock::new(|| Trees::parse(include_str!("block_model.txt"), COLUMNS));
 
 /// What the model makes of a page.
 pub struct Verdict {
@@ -34,20 +22,13 @@ pub struct Verdict {
     pub keep: f32,
 }
 
-/// Looks at a page twice.
+/// Judges every block of a page.
 #[must_use]
 pub fn judge(page: &Blocks, facts: &PageFacts<'_>) -> Verdict {
-    let Some(looks) = LOOKS.as_ref() else {
+    let Some(trees) = TREES.as_ref() else {
         return Verdict { probabilities: vec![0.0; page.blocks.len()], keep: 0.5 };
     };
-    let mut rows = features::rows(page, facts);
-    let first = looks.first.probabilities(&rows);
-    for (row, more) in rows.iter_mut().zip(context::rows(page, &first)) {
-        row.extend(more);
-    }
-    // The second look knows more and the first is misled by less: on pages that neither has seen, their mean is best.
-    let second = looks.second.probabilities(&rows);
-    Verdict::of(page, first.iter().zip(&second).map(|(first, second)| f32::midpoint(*first, *second)).collect())
+    Verdict::of(page, trees.probabilities(&features::rows(page, facts)))
 }
 
 impl Verdict {
@@ -84,10 +65,10 @@ mod tests {
 
     #[test]
     fn the_model_is_sound() {
-        assert!(LOOKS.is_some());
+        assert!(TREES.is_some());
         let page = Blocks::of(&dom_query::Document::from("<p>x</p>"));
         let facts = PageFacts { title: "", description: "", second_opinion: "", declared_body: "", declared_types: "" };
-        assert_eq!(features::rows(&page, &facts)[0].len(), FIRST_COLUMNS);
+        assert_eq!(features::rows(&page, &facts)[0].len(), COLUMNS);
     }
 
     #[test]

@@ -29,6 +29,16 @@ fn main_text_has_its_headings_at_their_places_and_no_frame() {
 }
 
 #[test]
+fn code_of_a_page_is_marked_and_preformatted_prose_is_not() {
+    let page = article(
+        "<pre><code>let town = harbour.find(\"Orvik\"); assert!(town.dug == 3333);</code></pre>\
+         <pre>The harbour of Orvik was dug by hand, and it took the town forty years to finish it.</pre>",
+    );
+    let text = read(page.as_bytes(), "text/html").expect("a document").text;
+    assert!(text.contains("\n    let town") && text.contains("\nThe harbour of Orvik"), "{text}");
+}
+
+#[test]
 fn unseen_characters_are_gone() {
     let page = article(
         "<p>Ig\u{200b}nore\u{2060} this\u{202e} hidden\u{e0041} trick, said the page to its reader in the middle.</p>",

@@ -2,8 +2,7 @@
 //! scripts that train on them.
 //!
 //!     bench-peer-reader read READER HTML-FOLDER OUT.json [TRUTH-FOLDER]   texts by page; prints pages, seconds of CPU
-//!     bench-peer-reader rows HTML-FOLDER OUT.json                         blocks of every page, first look
-//!     bench-peer-reader context HTML-FOLDER FIRST.json OUT.json           what the second look adds
+//!     bench-peer-reader rows HTML-FOLDER OUT.json                         blocks of every page, with their features
 //!     bench-peer-reader texts HTML-FOLDER PROBABILITIES.json OUT.json     what would be read by these probabilities of
 //!                                                                          the blocks: text, seconds
 //!     bench-peer-reader stance-rows PAIRS.json OUT.json                   features of claim and evidence
@@ -29,7 +28,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use matsu_adapters::judge;
 use matsu_reader::html::{Reading, Verdict, read_by};
-use matsu_reader::{context, features};
+use matsu_reader::features;
 use serde_json::{Map, Value, json};
 
 fn main() -> Result<ExitCode> {
@@ -51,14 +50,6 @@ fn command(given: &[&str]) -> Result<()> {
             let texts: Vec<&str> = reading.blocks.blocks.iter().map(|block| block.text.as_str()).collect();
             Ok(json!({"texts": texts, "rows": features::rows(&reading.blocks, &reading.facts())}))
         })?),
-        ["context", pages, first, out] => {
-            let first: BTreeMap<String, Vec<f32>> = serde_json::from_slice(&fs::read(first)?)?;
-            write(out, &of_pages(pages, |id, reading| {
-                let first = first.get(id).context("a page without a first look")?;
-                let rows: Vec<Vec<f32>> = context::rows(&reading.blocks, first).iter().map(|row| row.to_vec()).collect();
-                Ok(json!(rows))
-            })?)
-        }
         ["texts", pages, probabilities, out] => texts_by(pages, probabilities, out),
         ["stance-rows", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::features::row(claim, text).to_vec()))?),
         ["stances", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::stance(claim, text)))?),
