@@ -10,6 +10,17 @@ use matsu_core::research::search::SearchTally;
 
 use super::selecting::domain_of;
 
+/// How the note about a model begins that a search went on without.
+pub const WITHOUT_MODEL: &str = "done without the model";
+
+/// What stands in a note between a page and what its site said that asked for a pause.
+pub const TOO_OFTEN: &str = ": 429, ";
+
+/// Whether a note is about one page, and names it.
+pub fn is_about_page(note: &str) -> bool {
+    note.contains("://") && !note.starts_with(WITHOUT_MODEL)
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchState {
@@ -25,6 +36,8 @@ pub struct SearchState {
     pub read: Vec<Unread>,
     /// The claims of the pages above are made.
     pub is_picked: bool,
+    /// The model failed: from then on claims were made without it.
+    pub is_without_model: bool,
     /// Addresses that need a login.
     pub parked: Vec<Candidate>,
     /// How often it waited for engines that asked for a pause.

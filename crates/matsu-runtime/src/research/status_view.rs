@@ -15,6 +15,7 @@ use matsu_core::ports::store::{
     AuthFilter, EvidenceTotals, ReadAuthItems, ReadBudget, ReadEvidenceTotals, ReadSearches, SearchList, SearchRow,
     SearchWish, StoreError, Unverified,
 };
+use matsu_core::research::address;
 use matsu_core::research::auth::{AuthItem, AuthPressure};
 use matsu_core::research::search::{ResearchConfig, SearchInput, SearchStatus, SearchTally};
 use matsu_core::task::{StopReason, Task, TaskStatus};
@@ -24,9 +25,13 @@ use crate::runtime::Runtime;
 use super::asking::NO_RESULTS;
 use super::delivered::Horizon;
 use super::model_calls;
+use super::state::{TOO_OFTEN, WITHOUT_MODEL, is_about_page};
 
 /// Causes of engines without an answer that one reply lists.
 const ENGINE_WARNINGS_MAX: usize = 5;
+
+/// Sites that asked for a pause, as many as one reply lists.
+const SITE_WARNINGS_MAX: usize = 5;
 
 /// Characters of an error in a warning.
 const ERROR_SHOWN_MAX: usize = 200;
@@ -206,8 +211,9 @@ impl ResearchView {
             warnings.push(format!("{exhausted} searches ended because further pages had nothing new"));
         }
         warnings.extend(self.engine_warnings());
+        warnings.extend(self.site_warnings());
         warnings.extend(verification_warnings(&self.list.unverified));
-        warnings.extend(model_warning(&self.list.rows));
+        warnings.extend(model_warnings(&self.list.rows));
         warnings.extend(self.quota_waits.iter().map(|line| format!("[warning] {line}")));
         if task.status == TaskStatus::InputRequired {
             warnings.push("a question waits for an answer".to_owned());
@@ -230,6 +236,22 @@ impl ResearchView {
             }
         }
         seen
+    }
+
+    /// Which sites asked for a pause, each once.
+    fn site_warnings(&self) -> Vec<String> {
+        let notes = self.list.rows.iter().filter_map(|row| row.tally.as_ref()).flat_map(|tally| &tally.notes);
+        let mut seen: Vec<(String, String)> = Vec::new();
+        for note in notes {
+            let Some((url, why)) = note.split_once(TOO_OFTEN) else { continue };
+            let site = address::domain_of(url).unwrap_or_default();
+            if seen.len() < SITE_WARNINGS_MAX && !seen.iter().any(|(known, _)| *known == site) {
+                seen.push((site, why.to_owned()));
+            }
+        }
+        seen.into_iter()
+            .map(|(site, why)| format!("[warning] {site}{TOO_OFTEN}{why}; its pages were skipped"))
+            .collect()
     }
 
     /// What the task still waits for, in words.
@@ -276,8 +298,22 @@ pub(super) fn verification_warnings(unverified: &Unverified) -> Vec<String> {
     failed.into_iter().chain(cancelled).collect()
 }
 
+/// What a model failed at, each cause once.
+pub(super) fn model_warnings(searches: &[SearchRow]) -> Vec<String> {
+    let notes = searches.iter().filter_map(|row| row.tally.as_ref()).flat_map(|tally| &tally.notes);
+    let mut warnings: Vec<String> = Vec::new();
+    for note in notes.filter(|note| note.starts_with(WITHOUT_MODEL)) {
+        let warning = format!("[warning] {note}");
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    warnings.extend(dropped_passages(searches));
+    warnings
+}
+
 /// Passages that a model was asked about in vain.
-pub(super) fn model_warning(searches: &[SearchRow]) -> Option<String> {
+fn dropped_passages(searches: &[SearchRow]) -> Option<String> {
     let dropped: u32 = searches.iter().filter_map(|row| Some(row.tally.as_ref()?.passages_dropped)).sum();
     (dropped > 0).then(|| {
         format!(
@@ -327,7 +363,7 @@ impl SearchView {
             engines_failed: failures.map(|failure| format!("{}: {}", failure.engine, failure.reason)).collect(),
             error_code: row.job.error_code.clone().or_else(|| tally.error_code.clone()),
             error: row.job.error_message.clone().or(notes).map(|text| clip(&text, 300)),
-            skipped: tally.notes.iter().filter(|note| note.contains("://")).take(3).map(|n| clip(n, 200)).collect(),
+            skipped: tally.notes.iter().filter(|note| is_about_page(note)).take(3).map(|n| clip(n, 200)).collect(),
         }
     }
 }

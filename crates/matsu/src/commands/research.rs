@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use matsu_core::limits::QUERY_CHARS_MAX;
@@ -57,7 +57,13 @@ fn query_of(question: &str) -> String {
 /// One call waits this long at most; the server may hold it shorter.
 const ONE_WAIT_SECONDS: u64 = 50;
 
+/// The exit code of a command that a person interrupted, as shells have it.
+const INTERRUPTED: u8 = 130;
+
 pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
+    if let Some(out) = &args.out {
+        can_be_written(out).with_context(|| format!("cannot write {}", out.display()))?;
+    }
     let mut client = Client::at_work(&cx.config).await?;
     if !cx.json {
         model_question::ask_once(&client).await?;
@@ -66,28 +72,73 @@ pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
         Some(task) => queue(&client, task.clone(), &args).await?,
         None => begin(&client, &args).await?,
     };
-    let Some(status) = over_daemons(cx, &mut client, &task).await? else {
-        Followed::Alone.say_what_goes_on(&client, &task);
+    let followed = tokio::select! {
+        biased;
+        _ = tokio::signal::ctrl_c() => None,
+        ended = to_its_end(cx, &mut client, &task, &args) => Some(ended),
+    };
+    match followed {
+        Some(ended) => ended,
+        None => {
+            say_left(cx, &client, &task);
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+    }
+}
+
+/// A person has pressed Ctrl-C: whether the work goes on without this command, and how to come back to it.
+fn say_left(cx: &Context, client: &Client, task: &str) {
+    if client.works_here() && cx.config.store_url().starts_with("memory:") {
+        eprintln!("\nStopped. {task} ends with this command: its store is in memory");
+        return;
+    }
+    let goes_on = if client.has_daemon() {
+        "it goes on in the daemon"
+    } else if client.works_here() {
+        "it is kept, and goes on when a daemon runs (`matsu serve`)"
+    } else {
+        "it goes on in the process that serves this store"
+    };
+    eprintln!(
+        "\nStopped watching {task}; {goes_on}. `matsu export {task}` shows the report, `matsu stop {task}` ends it"
+    );
+}
+
+/// Follows the searches to their end and prints what came of them.
+async fn to_its_end(cx: &Context, client: &mut Client, task: &str, args: &Research) -> Result<ExitCode> {
+    let Some(status) = over_daemons(cx, client, task).await? else {
+        Followed::Alone.say_what_goes_on(client, task);
         return Ok(ExitCode::from(NOT_ENDED));
     };
     let closing = json!({ "status": "completed" });
-    client.patch(&format!("/api/v1/tasks/{}", segment(&task)), closing).await?;
-    let claims = all_claims(&client, &task).await?;
+    client.patch(&format!("/api/v1/tasks/{}", segment(task)), closing).await?;
+    let claims = all_claims(client, task).await?;
     if let Some(out) = &args.out {
-        let text = report(&client, &task, format_of(out)).await?;
-        std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
+        let text = report(client, task, format_of(out)).await?;
+        let kept = || {
+            let out = out.display();
+            format!("cannot write {out}. The research is done and kept: matsu export {task} --out FILE writes it")
+        };
+        std::fs::write(out, text).with_context(kept)?;
     }
     if cx.json {
         print_json(&json!({ "task_id": task, "status": status, "claims": claims }));
         // Its jobs are read with it, so that it is no news any more.
-        client.get(&format!("/api/v1/tasks/{}/jobs?limit=1", segment(&task))).await?;
+        client.get(&format!("/api/v1/tasks/{}/jobs?limit=1", segment(task))).await?;
     } else {
         let warnings = status["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
         warnings.for_each(|warning| tell!("{}", warning.trim_start_matches("[warning] ")));
-        tell!("{}", report(&client, &task, "text").await?.trim_end());
+        tell!("{}", report(client, task, "text").await?.trim_end());
         tell!("\nTask {task}. Read it again with: matsu export {task}");
     }
     Ok(if claims.is_empty() && has_failures(&status) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether a file can be written, without changing one that is there or leaving one that was not.
+fn can_be_written(file: &Path) -> std::io::Result<()> {
+    let is_new = !file.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(file)?;
+    if is_new { std::fs::remove_file(file) } else { Ok(()) }
 }
 
 async fn begin(client: &Client, args: &Research) -> Result<String> {
@@ -109,8 +160,15 @@ pub fn wish(args: &Research) -> Result<(Map<String, Value>, Vec<String>)> {
         .folders
         .iter()
         .map(|folder| {
-            let folder = folder.canonicalize().with_context(|| format!("cannot open {}", folder.display()))?;
-            Ok(folder.display().to_string())
+            let found = folder.canonicalize().with_context(|| format!("cannot open {}", folder.display()))?;
+            if !found.is_dir() {
+                let parent = found.parent().unwrap_or(&found).display();
+                bail!(
+                    "{} is a file, and --dir takes a folder: name the one it is in, --dir {parent}",
+                    folder.display()
+                );
+            }
+            Ok(found.display().to_string())
         })
         .collect::<Result<_>>()?;
     let body =
