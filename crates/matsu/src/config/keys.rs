@@ -300,7 +300,7 @@ pub const KEYS: &[Key] = &[
         name: "chat.turns_max",
         kind: Kind::Number { min: 1, max: 1_000 },
         default: |_| LOOP_ITERATIONS_MAX.to_string(),
-        meaning: "turns of a model in one answer: each is one request, with the calls of tools that it asks for",
+        meaning: "rounds of one answer: each is one request to the model, with the tool calls that it asks for",
     },
     Key {
         name: "chat.seconds_max",

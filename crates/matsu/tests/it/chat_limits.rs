@@ -117,7 +117,7 @@ fn turns_and_seconds_of_an_answer_are_settings() {
     let server = calling("get_task_status");
     let home = home_with(&format!("[chat]\nturns_max = 1\n{}", provider(&server, "")));
     let ran = once(&home, home.path("").as_path(), &[]);
-    assert!(ran.code == 1 && ran.err.contains("stopped after 1 turns"), "{ran:?}");
+    assert!(ran.code == 1 && ran.err.contains("stopped after 1 rounds"), "{ran:?}");
     let silent = ModelServer::start(Script::new().always(Reply::Hang("half".to_owned()))).unwrap();
     let home = home_with(&format!("[chat]\nseconds_max = 1\n{}", provider(&silent, "")));
     let began = Instant::now();

@@ -113,7 +113,7 @@ impl Drive {
             }
         }
         let words = format!(
-            "stopped after {} turns, the most that one answer may take (chat.turns_max); send \"go on\" to continue",
+            "stopped after {} rounds, the most that one answer may take (chat.turns_max); send \"go on\" to continue",
             self.iterations
         );
         Err(Leave::new(StopReason::MaxIterations, ErrorCode::LoopIterations, words))
