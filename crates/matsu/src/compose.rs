@@ -152,7 +152,7 @@ pub fn reloading_agents(config: &Config) -> Arc<ReloadingHost> {
 }
 
 /// The same command lines as models. Their runs are kept apart: a daemon takes care of the runs of its jobs only.
-fn model_host(config: &Config) -> Arc<dyn AgentHost> {
+pub fn model_host(config: &Config) -> Arc<dyn AgentHost> {
     let options = host_options(config);
     let store = format!("models of {}", options.store);
     Arc::new(CliHost::new(HostOptions { store, restart: None, is_for_models: true, ..options }))

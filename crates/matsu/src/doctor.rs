@@ -99,7 +99,7 @@ impl Findings {
 
 /// `depth`: how far agents' programs are asked about themselves.
 pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
-    let (store, daemon, port, agents, models, servers, engines) = tokio::join!(
+    let (store, daemon, port, agents, models, servers, engines, research_model) = tokio::join!(
         store(config),
         daemon(config),
         port(config),
@@ -107,9 +107,9 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
         models::providers(config),
         models::servers(config),
         research::engines(config),
+        research::model(config, depth),
     );
     let (folders, browser) = (research::folders(config), research::browser(config));
-    let research_model = research::model(config);
     let (runs, secrets, disk) = (runs(config), secrets(config), disk(&config.paths.data_dir));
     let service = starts_by_itself(config);
     let mut findings = vec![

@@ -28,6 +28,8 @@ pub enum Halt {
     Enough { code: ErrorCode, why: String },
     /// The job's own error. `retry` says whether it may pass.
     Failed { code: ErrorCode, why: String, retry: Retry },
+    /// The model of research does not answer. A job that cannot do without it fails.
+    ModelAway { code: ErrorCode, why: String, retry: Retry },
     /// Every address that is left must wait.
     NotBefore(Timestamp),
     /// Every address that is left needs a login.

@@ -72,16 +72,16 @@ async fn note(cx: &JobContext, owner: Principal, call: ModelCall) -> Result<(), 
     cx.runtime().store().run(NoteSpent(spent)).await
 }
 
-/// A model that is away costs the job, which may work another time. One whose quota is used up lets the job wait for it.
+/// A model that is away costs the job, unless it can do without. One whose quota is used up lets the job wait for it.
 pub(super) async fn halt(cx: &JobContext, error: ModelError) -> Halt {
     let ModelError::OutOfQuota { why, after } = &error else {
-        return Halt::Failed { code: ErrorCode::PipelineError, why: error.to_string(), retry: Retry::IfAllowed };
+        return Halt::ModelAway { code: ErrorCode::PipelineError, why: error.to_string(), retry: Retry::IfAllowed };
     };
     // The number of a claim grows with every wait, so each pause is longer than the one before.
     let waits = u32::try_from(cx.lease.attempt.saturating_sub(1)).unwrap_or(u32::MAX);
     if after.is_none() && waits >= QUOTA_WAITS_MAX {
         let why = format!("{error} (tried again {QUOTA_WAITS_MAX} times)");
-        return Halt::Failed { code: ErrorCode::AgentQuota, why, retry: Retry::Never };
+        return Halt::ModelAway { code: ErrorCode::AgentQuota, why, retry: Retry::Never };
     }
     let pause = after.unwrap_or_else(|| QUOTA_PAUSE.saturating_mul(1 << waits.min(10)).min(QUOTA_PAUSE_MAX));
     let until: Timestamp = cx.runtime().clock().now().plus(pause.max(std::time::Duration::from_secs(1)));

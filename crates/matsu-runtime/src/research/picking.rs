@@ -15,6 +15,7 @@ use matsu_core::research::evidence::{Fragment, ScorePart};
 
 use super::halt::Halt;
 use super::search_job::Search;
+use super::state::{SearchState, WITHOUT_MODEL};
 
 /// So many times more sentences are ranked than claims are kept: those that say the same become one claim.
 const SAME_ALLOWANCE: usize = 2;
@@ -67,6 +68,29 @@ impl Search<'_> {
         }
         next.tally.claims += u32::try_from(claims.len()).unwrap_or(u32::MAX);
         self.record(NewEvidence { claims, ..NewEvidence::default() }, next).await
+    }
+
+    /// Whether the claims of a page are still to be made by a model, and can be made without it.
+    pub(super) fn can_do_without_model(&self) -> bool {
+        self.state.unread.is_some() && self.kit.embedded.is_some() && !self.state.is_without_model
+    }
+
+    /// The model failed: the sentences of the page that it was asked about, and of all that come, are chosen without it.
+    pub(super) async fn do_without_model(&mut self, why: &str) -> Result<(), Halt> {
+        let name = self.kit.model().writer.map_or_else(|| "of research".to_owned(), |writer| writer.model());
+        let mut next = self.state.clone();
+        next.is_without_model = true;
+        next.note_first(&format!("{WITHOUT_MODEL} {name}, which failed: {why}"));
+        self.leave_to_embedded(next).await
+    }
+
+    /// The page that is not done is left to the ranker of this program.
+    pub(super) async fn leave_to_embedded(&mut self, mut next: SearchState) -> Result<(), Halt> {
+        let Some(embedded) = self.kit.embedded.clone() else { return Ok(()) };
+        next.read.extend(next.unread.take());
+        self.record(NewEvidence::default(), next).await?;
+        self.maker = embedded.claim_maker;
+        Ok(())
     }
 
     /// Pages that were read for a choice at the end, by an attempt before a person chose a model: the model reads them.

@@ -177,7 +177,12 @@ impl<'a> Search<'a> {
         let mut next = self.state.clone();
         let mut claims = Vec::new();
         for group in fragments.chunks(self.maker.fragments_at_once().max(1)) {
-            let (found, dropped) = self.claims_of(group).await?;
+            let (found, dropped) = match self.claims_of(group).await {
+                Err(Halt::ModelAway { why, .. }) if self.can_do_without_model() => {
+                    return self.do_without_model(&why).await;
+                }
+                asked => asked?,
+            };
             claims.extend(found);
             next.tally.passages_dropped += dropped;
         }

@@ -20,7 +20,8 @@ use crate::runtime::Runtime;
 
 use super::materials::counting;
 use super::model_calls;
-use super::status_view::{BudgetView, model_warning, query_of, status_of, verification_warnings};
+use super::state::is_about_page;
+use super::status_view::{BudgetView, model_warnings, query_of, status_of, verification_warnings};
 
 /// The setting is `auto`, and no person was asked yet.
 const NO_CHOICE: &str = "research.model is auto and no model was chosen, so nothing was sent to one; choose with `matsu \
@@ -46,7 +47,7 @@ pub(super) async fn material(runtime: &Runtime, task: &Task) -> Result<Material,
     let pages = store.run(PagesOf { task_id: task.id.clone(), rows_max: REPORT_PAGES_MAX }).await?;
     let mut notes: Vec<String> = verification_warnings(&list.unverified)
         .into_iter()
-        .chain(model_warning(&list.rows))
+        .chain(model_warnings(&list.rows))
         .map(|warning| warning.trim_start_matches("[warning] ").to_owned())
         .collect();
     let all = usize::try_from(store.run(ReadEvidenceTotals(task.id.clone())).await?.claims).unwrap_or(0);
@@ -179,7 +180,7 @@ fn searched(row: &SearchRow) -> Searched {
     let tally = row.tally.as_ref().unwrap_or(&none);
     let code = row.job.error_code.clone().or_else(|| tally.error_code.clone());
     // Why it fell short is its last note; the others are about single pages.
-    let why = tally.notes.last().filter(|note| code.is_some() && !note.contains("://")).cloned();
+    let why = tally.notes.last().filter(|note| code.is_some() && !is_about_page(note)).cloned();
     let error = match (code, row.job.error_message.clone().or(why)) {
         (Some(code), Some(message)) => Some(format!("{code}: {message}")),
         (code, message) => code.or(message),
@@ -194,7 +195,7 @@ fn searched(row: &SearchRow) -> Searched {
         pages_left: tally.pages_left,
         claims: tally.claims,
         error,
-        skipped: tally.notes.iter().filter(|note| note.contains("://")).cloned().collect(),
+        skipped: tally.notes.iter().filter(|note| is_about_page(note)).cloned().collect(),
     }
 }
 

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::JobId;
+use matsu_core::job::end::clip;
 use matsu_core::job::{Job, JobEnd, JobKind, NewJob, Retry};
 use matsu_core::ports::claim_maker::ClaimMaker;
 use matsu_core::ports::search_engine::EngineRequest;
@@ -86,7 +87,8 @@ impl<'a> Search<'a> {
         let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
         let state = SearchState::from_checkpoint(cx.job.checkpoint_json.as_deref());
         let pages_max = input.pages_max.unwrap_or(PAGES_PER_SEARCH);
-        let maker = kit.model().claim_maker;
+        let without_model = kit.embedded.clone().filter(|_| state.is_without_model);
+        let maker = without_model.unwrap_or_else(|| kit.model()).claim_maker;
         Ok(Self { cx, kit, maker, task, config, input, state, pages_max, sketches: Vec::new(), is_exhausted: false })
     }
 
@@ -210,6 +212,9 @@ impl<'a> Search<'a> {
     }
 
     async fn write_end(&mut self, cut_short: Option<(ErrorCode, String)>) -> Result<JobEnd, Halt> {
+        if cut_short.is_some() && self.can_do_without_model() {
+            self.leave_to_embedded(self.state.clone()).await?;
+        }
         self.pick_claims().await?;
         let tally = &self.state.tally;
         if cut_short.is_none() && tally.pages_fetched == 0 && tally.pages_failed > 0 {
@@ -247,7 +252,7 @@ impl<'a> Search<'a> {
         let runtime = self.cx.runtime();
         let now = runtime.clock().now();
         let search_id = self.cx.lease.job_id.clone();
-        let input = VerifyInput { search_id: search_id.clone() };
+        let input = VerifyInput { search_id: search_id.clone(), is_without_model: self.state.is_without_model };
         let job = NewJob {
             id: JobId::mint(now),
             kind: JobKind::Verify,
@@ -273,7 +278,9 @@ impl Halt {
         match self {
             Self::LeaseLost | Self::Stopped => JobEnd::Cancelled { code: None, output_json: None },
             Self::Enough { code, why } => JobEnd::failed_with(code, why, Retry::Never, output_json),
-            Self::Failed { code, why, retry } => JobEnd::failed_with(code, why, retry, output_json),
+            Self::Failed { code, why, retry } | Self::ModelAway { code, why, retry } => {
+                JobEnd::failed_with(code, why, retry, output_json)
+            }
             Self::NotBefore(at) => JobEnd::Requeue { run_at: Some(at) },
             Self::AwaitingLogin => JobEnd::AwaitingAuth,
         }
@@ -285,11 +292,17 @@ const ENGINE_WAITS_MAX: u32 = 3;
 
 /// Notes that one search keeps at most.
 const NOTES_MAX: usize = 30;
+const NOTE_CHARS_MAX: usize = 300;
 
 impl SearchState {
     pub(super) fn note(&mut self, text: &str) {
         if self.tally.notes.len() < NOTES_MAX {
-            self.tally.notes.push(matsu_core::job::end::clip(text, 300));
+            self.tally.notes.push(clip(text, NOTE_CHARS_MAX));
         }
+    }
+
+    /// Ahead of all others, where the limit on their number does not reach it.
+    pub(super) fn note_first(&mut self, text: &str) {
+        self.tally.notes.insert(0, clip(text, NOTE_CHARS_MAX));
     }
 }

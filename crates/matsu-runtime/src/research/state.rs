@@ -10,6 +10,14 @@ use matsu_core::research::search::SearchTally;
 
 use super::selecting::domain_of;
 
+/// How the note about a model begins that a search went on without.
+pub const WITHOUT_MODEL: &str = "done without the model";
+
+/// Whether a note is about one page, and names it.
+pub fn is_about_page(note: &str) -> bool {
+    note.contains("://") && !note.starts_with(WITHOUT_MODEL)
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchState {
@@ -25,6 +33,8 @@ pub struct SearchState {
     pub read: Vec<Unread>,
     /// The claims of the pages above are made.
     pub is_picked: bool,
+    /// The model failed: from then on claims were made without it.
+    pub is_without_model: bool,
     /// Addresses that need a login.
     pub parked: Vec<Candidate>,
     /// How often it waited for engines that asked for a pause.

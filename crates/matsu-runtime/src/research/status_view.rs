@@ -24,6 +24,7 @@ use crate::runtime::Runtime;
 use super::asking::NO_RESULTS;
 use super::delivered::Horizon;
 use super::model_calls;
+use super::state::{WITHOUT_MODEL, is_about_page};
 
 /// Causes of engines without an answer that one reply lists.
 const ENGINE_WARNINGS_MAX: usize = 5;
@@ -207,7 +208,7 @@ impl ResearchView {
         }
         warnings.extend(self.engine_warnings());
         warnings.extend(verification_warnings(&self.list.unverified));
-        warnings.extend(model_warning(&self.list.rows));
+        warnings.extend(model_warnings(&self.list.rows));
         warnings.extend(self.quota_waits.iter().map(|line| format!("[warning] {line}")));
         if task.status == TaskStatus::InputRequired {
             warnings.push("a question waits for an answer".to_owned());
@@ -276,8 +277,22 @@ pub(super) fn verification_warnings(unverified: &Unverified) -> Vec<String> {
     failed.into_iter().chain(cancelled).collect()
 }
 
+/// What a model failed at, each cause once.
+pub(super) fn model_warnings(searches: &[SearchRow]) -> Vec<String> {
+    let notes = searches.iter().filter_map(|row| row.tally.as_ref()).flat_map(|tally| &tally.notes);
+    let mut warnings: Vec<String> = Vec::new();
+    for note in notes.filter(|note| note.starts_with(WITHOUT_MODEL)) {
+        let warning = format!("[warning] {note}");
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    warnings.extend(dropped_passages(searches));
+    warnings
+}
+
 /// Passages that a model was asked about in vain.
-pub(super) fn model_warning(searches: &[SearchRow]) -> Option<String> {
+fn dropped_passages(searches: &[SearchRow]) -> Option<String> {
     let dropped: u32 = searches.iter().filter_map(|row| Some(row.tally.as_ref()?.passages_dropped)).sum();
     (dropped > 0).then(|| {
         format!(
@@ -327,7 +342,7 @@ impl SearchView {
             engines_failed: failures.map(|failure| format!("{}: {}", failure.engine, failure.reason)).collect(),
             error_code: row.job.error_code.clone().or_else(|| tally.error_code.clone()),
             error: row.job.error_message.clone().or(notes).map(|text| clip(&text, 300)),
-            skipped: tally.notes.iter().filter(|note| note.contains("://")).take(3).map(|n| clip(n, 200)).collect(),
+            skipped: tally.notes.iter().filter(|note| is_about_page(note)).take(3).map(|n| clip(n, 200)).collect(),
         }
     }
 }

@@ -37,6 +37,9 @@ const NEUTRAL_KEPT: usize = 3;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VerifyInput {
     pub search_id: JobId,
+    /// The model failed in the search, so it is not asked here either.
+    #[serde(default)]
+    pub is_without_model: bool,
 }
 
 /// How far a verification has come.
@@ -81,7 +84,7 @@ impl JobBody for VerifyJob {
         match done {
             // What was judged counts; what was not stays unjudged.
             Ok(()) | Err(Halt::Enough { .. }) => {
-                if let Some(task_id) = &cx.job.task_id
+                if let Some(task_id) = cx.job.task_id.as_ref().filter(|_| !input.is_without_model)
                     && let Err(halt) = ask_for_report(&cx, &kit, task_id).await
                 {
                     return halt.end_of(Some(output));
@@ -99,7 +102,8 @@ async fn verify(cx: &JobContext, kit: &ResearchKit, input: &VerifyInput, state: 
     let claims = store.run(ClaimsOfSearch(input.search_id.clone())).await?;
     let pool = store.run(PassagesOf { task_id: task_id.clone(), rows_max: VERIFY_PASSAGES_MAX }).await?;
     let pool = Pool::over(pool).await?;
-    let assessor = kit.model().judge;
+    let without_model = kit.embedded.clone().filter(|_| input.is_without_model);
+    let assessor = without_model.unwrap_or_else(|| kit.model()).judge;
     let version = store.run(ReadCalibration(assessor.source().to_owned())).await?;
     while let Some(left) = claims.get(state.claims_done..).filter(|left| !left.is_empty()) {
         let group = &left[..assessor.claims_at_once().clamp(1, left.len())];

@@ -22,6 +22,8 @@ pub struct ResearchKit {
     pub extractor: Arc<dyn Extractor>,
     /// A person may choose another model while searches run: each takes what there is when it begins.
     model: RwLock<ResearchModel>,
+    /// What does the work of a model that fails; without it, a search ends with its model.
+    pub embedded: Option<ResearchModel>,
     /// Where a person chooses the model.
     pub choice: Option<Arc<dyn ModelChoice>>,
     pub cookies: Option<Arc<dyn CookieVault>>,
@@ -60,7 +62,7 @@ impl ResearchKit {
     ) -> Self {
         let model = RwLock::new(ResearchModel { claim_maker, judge, writer: None });
         let (settings, turnstiles) = (ResearchSettings::default(), Turnstiles::default());
-        Self { engines, fetcher, extractor, model, choice: None, cookies: None, settings, turnstiles }
+        Self { engines, fetcher, extractor, model, embedded: None, choice: None, cookies: None, settings, turnstiles }
     }
 
     #[must_use]
@@ -74,6 +76,13 @@ impl ResearchKit {
     pub fn with_writer(self, writer: Option<Arc<dyn ReportWriter>>) -> Self {
         let model = ResearchModel { writer, ..self.model() };
         self.use_model(model);
+        self
+    }
+
+    /// With what does the work of a model that fails.
+    #[must_use]
+    pub fn with_embedded(mut self, embedded: ResearchModel) -> Self {
+        self.embedded = Some(embedded);
         self
     }
 

@@ -45,7 +45,7 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
     };
     let ResearchModel { claim_maker, judge, writer } = model;
     let kit = ResearchKit::new(engines, Arc::new(fetcher), readers, claim_maker, judge);
-    let kit = kit.with_writer(writer).with_choice(choice);
+    let kit = kit.with_writer(writer).with_choice(choice).with_embedded(model_named(config, EMBEDDED, clock)?);
     let mut research = ResearchSettings {
         search_time_max: config.search_time_max(),
         auth_kept: config.auth_kept(),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use matsu_adapters::browser;
 use matsu_adapters::engines::local;
+use matsu_adapters::providers::agent;
 use matsu_core::clock::Clock;
+use matsu_core::ports::agent::ProbeDepth;
 use matsu_core::ports::search_engine::{EngineRequest, SearchEngine};
 use matsu_core::principal::Principal;
 
@@ -83,14 +85,36 @@ pub fn folders(config: &Config) -> Finding {
     }
 }
 
-/// The model that makes claims, judges them and writes reports.
-pub fn model(config: &Config) -> Finding {
-    match compose::research_model_in_use(config) {
-        Ok(model) => good("research", model),
+/// The model that makes claims, judges them and writes reports. The program of an agent is asked as far as `depth` says,
+/// and answers no question; the addresses of providers are tried under `models`.
+pub async fn model(config: &Config, depth: ProbeDepth) -> Finding {
+    let model = match compose::research_model_in_use(config) {
+        Ok(model) => model,
         Err(error) => {
             let advice = "set research.model to embedded, a provider, agent:NAME or auto; with auto, choose another \
                           one on the page Research";
-            bad("research", format!("{error:#}"), advice)
+            return bad("research", format!("{error:#}"), advice);
+        }
+    };
+    let Some(name) = model.strip_prefix(agent::PREFIX) else { return good("research", model) };
+    let host = compose::model_host(config);
+    let command = host.agents().into_iter().find(|agent| agent.name == name).map(|agent| agent.command);
+    let command = command.unwrap_or_else(|| name.to_owned());
+    let probe = host.probe(name, depth).await;
+    let advice =
+        |first: String| format!("{first}, or set research.model to another model; until then it is done without");
+    match probe.authenticated {
+        _ if !probe.installed => {
+            bad("research", format!("{model}: {command} is not installed"), advice(format!("install {command}")))
+        }
+        Some(false) => bad(
+            "research",
+            format!("{model}: {command} is not logged in"),
+            advice(format!("start {command} and log in")),
+        ),
+        _ => {
+            let version = probe.version.map(|version| format!(" ({version})")).unwrap_or_default();
+            good("research", format!("{model}{version}"))
         }
     }
 }

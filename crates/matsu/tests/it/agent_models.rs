@@ -187,13 +187,26 @@ fn a_quota_that_is_gone_for_hours_is_named_and_nothing_fails() {
 }
 
 #[test]
-fn a_program_that_is_not_logged_in_fails_the_search_with_its_own_words() {
+fn a_program_that_fails_is_named_and_the_search_is_done_without_it() {
     let (home, folder) = research_home(&result("Invalid API key · Please run /login", true), "");
     let config = home.path("config.toml").display().to_string();
     let _daemon = home.serve_with(&["--config", &config]);
-    let ran = home.run(&with_config(&["research", "long polling token use", "--dir", &folder], &config));
-    assert!(ran.code != 0, "{ran:?}");
-    assert!(format!("{}{}", ran.out, ran.err).contains("Please run /login"), "{ran:?}");
+    let ran = home.run(&with_config(&["research", "long polling token use", "--dir", &folder], &config)).good();
+    assert!(ran.out.contains("without the model agent:counted, which failed"), "{ran:?}");
+    assert!(ran.out.contains("Please run /login") && ran.out.contains("Long polling reduces token use"), "{ran:?}");
+}
+
+#[test]
+fn a_program_that_is_not_installed_is_named_by_the_search_and_by_the_doctor() {
+    let (home, folder) = research_home("", "");
+    std::fs::write(home.path("config.toml"), "[research]\nmodel = \"agent:absent\"\n").unwrap();
+    let config = home.path("config.toml").display().to_string();
+    let ran = home.run(&with_config(&["research", "long polling token use", "--dir", &folder], &config)).good();
+    assert!(ran.out.contains("without the model agent:absent, which failed"), "{ran:?}");
+    assert!(ran.out.contains("Long polling reduces token use"), "{ran:?}");
+    let doctor = home.run(&with_config(&["doctor"], &config));
+    assert_eq!(doctor.code, 1, "{doctor:?}");
+    assert!(doctor.out.contains("agent:absent: matsu-no-such-program is not installed"), "{doctor:?}");
 }
 
 #[test]
@@ -205,4 +218,5 @@ fn a_program_that_takes_ten_minutes_ends_with_the_time_of_the_search() {
     let ran = home.run(&with_config(&["research", "long polling token use", "--dir", &folder], &config));
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     assert!(format!("{}{}", ran.out, ran.err).contains("longer than 4 s"), "{ran:?}");
+    assert!(ran.out.contains("Long polling reduces token use"), "what was read counts: {ran:?}");
 }

@@ -1,15 +1,17 @@
 //! How searches end when they do not go well: failures, stops, and a process that dies.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
 use matsu_core::ports::fetcher::{FetchError, FetchOutcome};
+use matsu_core::ports::research_model::ResearchModel;
 use matsu_core::ports::search_engine::EngineError;
-use matsu_testkit::web::CannedResponse;
+use matsu_testkit::web::{CannedResponse, Web};
 
 use super::lab::Client;
-use super::lab::{Lab, runtime, text};
+use super::lab::{Lab, kit, runtime, runtime_of, text};
 use crate::fixtures::me;
 use matsu_runtime::tasks::Tasks;
 use matsu_runtime::worker::Service;
@@ -74,6 +76,33 @@ async fn a_model_that_is_away_fails_the_search_and_costs_no_second_fetch() {
     client.queue(&task, &["q"]).await;
     client.all_done(&task).await;
     assert_eq!((lab.web.fetched().len(), client.materials(&task).await["total"].as_i64()), (1, Some(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_goes_on_without_a_model_that_fails() {
+    let lab = Lab::open().await;
+    for n in 0..3 {
+        lab.web.page(&format!("https://s{n}.org/"), [text(&format!("Claim {n}."), &format!("thing {}", n * 29))]);
+    }
+    lab.web.results("q", &["https://s0.org/", "https://s1.org/", "https://s2.org/"]);
+    lab.web.break_model(true);
+    lab.web.break_judge(true);
+    let spare = Arc::new(Web::new(lab.clock));
+    let embedded = ResearchModel { claim_maker: spare.clone(), judge: spare, writer: None };
+    let runtime = runtime_of(&lab.store, lab.clock, kit(&lab.web).with_embedded(embedded));
+    let (_service, client) = (Service::start(&runtime), Client::of(&runtime, me(), "one"));
+    let task = client.task(None).await;
+    client.queue(&task, &["q"]).await;
+    let status = client.all_done(&task).await;
+    let search = &status["searches"][0];
+    assert_eq!((&search["status"], &search["error_code"]), (&json!("satisfied"), &json!(null)), "{status}");
+    assert_eq!((lab.web.fetched().len(), client.materials(&task).await["total"].as_i64()), (3, Some(3)));
+    let warnings = status["warnings"].to_string();
+    assert!(
+        warnings.contains("done without the model of research, which failed: the model did not answer"),
+        "{status}"
+    );
+    assert!(!warnings.contains("verifications failed"), "the claims are judged without it too: {status}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,9 +59,16 @@ pub fn runtime(store: &Arc<dyn Store>, clock: Clock, web: &Web) -> Runtime {
 }
 
 pub fn runtime_with(store: &Arc<dyn Store>, clock: Clock, web: &Web, settings: ResearchSettings) -> Runtime {
+    runtime_of(store, clock, kit(web).with_settings(settings))
+}
+
+/// Research with nothing but this web.
+pub fn kit(web: &Web) -> ResearchKit {
     let part = Arc::new(web.clone());
-    let kit =
-        ResearchKit::new(vec![part.clone()], part.clone(), part.clone(), part.clone(), part).with_settings(settings);
+    ResearchKit::new(vec![part.clone()], part.clone(), part.clone(), part.clone(), part)
+}
+
+pub fn runtime_of(store: &Arc<dyn Store>, clock: Clock, kit: ResearchKit) -> Runtime {
     let bodies = Bodies::default().with(SearchJob).with(VerifyJob);
     let mut options = RuntimeOptions::new(Arc::clone(store), clock, SlotLimits::for_cores(2), bodies);
     options.settings.research = Some(Arc::new(kit));
