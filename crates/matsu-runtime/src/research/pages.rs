@@ -25,6 +25,9 @@ use super::selecting::domain_of;
 use super::state::Candidate;
 use crate::runtime::ResearchKit;
 
+/// A site that asks for a longer pause is left out of the search.
+pub const PAUSE_MAX: Duration = Duration::from_secs(60);
+
 /// What came of an address.
 pub enum Reading {
     /// Read just now.
@@ -33,8 +36,8 @@ pub enum Reading {
     Known(Box<SourcePage>),
     /// A person must log in, at this address.
     NeedsLogin { auth_type: AuthType, url: String },
-    /// Its site said "too often".
-    TooOften { until: Timestamp },
+    /// Its site, which counts as this domain, said "too often".
+    TooOften { until: Timestamp, domain: String, why: String },
     /// It may work another time.
     Failed(String),
     /// It will not work.
@@ -155,7 +158,12 @@ impl Reader<'_> {
         let _one_at_a_time = turnstile.lock().await;
         let step_ms = i64::try_from(clearance.step.as_millis()).unwrap_or(i64::MAX);
         let turn = store.run(TakeTurn { key: key.clone(), step_ms, now: clock.now() }).await?;
-        clock.sleep(turn.since(clock.now())).await;
+        let wait = turn.since(clock.now());
+        if wait > PAUSE_MAX.max(clearance.step) {
+            // Its site asked for this earlier; a search that holds a permit does not wait for it here.
+            return Ok(Err(FetchError::RateLimited { retry_after: Some(wait) }));
+        }
+        clock.sleep(wait).await;
         let fetched = self.fetch(request).await;
         // When the request arrived there is not known, but not after it was answered: counted from now the step is
         // kept.
@@ -179,7 +187,11 @@ impl Reader<'_> {
                 let until = clock.now().plus(retry_after.unwrap_or(RATE_LIMITED_PAUSE));
                 // For all requests to this site.
                 self.cx.runtime().store().run(HoldTurns { key: turn_key(url), until }).await?;
-                Reading::TooOften { until }
+                let why = retry_after.map_or_else(
+                    || "429, and named no time to wait".to_owned(),
+                    |pause| format!("429, asked to wait {} s", pause.as_secs_f64().ceil()),
+                );
+                Reading::TooOften { until, domain: address::domain_of(url).unwrap_or_default(), why }
             }
             FetchError::Failed(why) => Reading::Failed(why),
             FetchError::Refused(_) | FetchError::Robots | FetchError::Status(_) | FetchError::TooLarge => {

@@ -25,7 +25,7 @@ use crate::runtime::context::JobContext;
 use super::fetching::Fetching;
 use super::halt::Halt;
 use super::model_calls;
-use super::pages::{Reader, Reading};
+use super::pages::{PAUSE_MAX, Reader, Reading};
 use super::picking;
 use super::search_job::Search;
 use super::selecting::{domain_of, is_ruled_out};
@@ -116,9 +116,13 @@ impl<'a> Search<'a> {
                 let item = self.login(&candidate, auth_type, url);
                 self.park(candidate, item, reserved).await
             }
-            Reading::TooOften { until } => {
+            Reading::TooOften { until, domain, why } => {
                 let later = Candidate { not_before: Some(until), tries: candidate.tries + 1, ..candidate };
-                self.try_later(later, "its site asked for a pause (status 429)", reserved).await
+                let pause = until.since(self.cx.runtime().clock().now());
+                if pause > PAUSE_MAX.min(self.kit.settings.search_time_max) {
+                    return self.leave_out(&later, &domain, &why, reserved).await;
+                }
+                self.try_later(later, &why, reserved).await
             }
             Reading::Failed(why) => {
                 let later = Candidate { tries: candidate.tries + 1, ..candidate };
@@ -309,6 +313,25 @@ impl<'a> Search<'a> {
         }
         let mut next = self.state.clone();
         next.candidates.push(candidate);
+        self.record(NewEvidence { spent: vec![(reserved, 0)], ..NewEvidence::default() }, next).await
+    }
+
+    /// A site that asks for a pause which is not worth waiting for has had its turn in this search, with all its pages.
+    async fn leave_out(
+        &mut self,
+        candidate: &Candidate,
+        domain: &str,
+        why: &str,
+        reserved: Reservation,
+    ) -> Result<(), Halt> {
+        let mut next = self.state.clone();
+        let is_its =
+            |other: &Candidate| matsu_core::research::address::domain_of(&other.hit.url).as_deref() == Some(domain);
+        let its: Vec<Candidate> = next.candidates.extract_if(.., |other| is_its(other)).collect();
+        for left_out in std::iter::once(candidate).chain(&its) {
+            next.tally.pages_failed += 1;
+            next.note(&format!("{}: {why}", left_out.hit.url));
+        }
         self.record(NewEvidence { spent: vec![(reserved, 0)], ..NewEvidence::default() }, next).await
     }
 

@@ -13,6 +13,9 @@ use super::selecting::domain_of;
 /// How the note about a model begins that a search went on without.
 pub const WITHOUT_MODEL: &str = "done without the model";
 
+/// What stands in a note between a page and what its site said that asked for a pause.
+pub const TOO_OFTEN: &str = ": 429, ";
+
 /// Whether a note is about one page, and names it.
 pub fn is_about_page(note: &str) -> bool {
     note.contains("://") && !note.starts_with(WITHOUT_MODEL)

@@ -15,6 +15,7 @@ use matsu_core::ports::store::{
     AuthFilter, EvidenceTotals, ReadAuthItems, ReadBudget, ReadEvidenceTotals, ReadSearches, SearchList, SearchRow,
     SearchWish, StoreError, Unverified,
 };
+use matsu_core::research::address;
 use matsu_core::research::auth::{AuthItem, AuthPressure};
 use matsu_core::research::search::{ResearchConfig, SearchInput, SearchStatus, SearchTally};
 use matsu_core::task::{StopReason, Task, TaskStatus};
@@ -24,10 +25,13 @@ use crate::runtime::Runtime;
 use super::asking::NO_RESULTS;
 use super::delivered::Horizon;
 use super::model_calls;
-use super::state::{WITHOUT_MODEL, is_about_page};
+use super::state::{TOO_OFTEN, WITHOUT_MODEL, is_about_page};
 
 /// Causes of engines without an answer that one reply lists.
 const ENGINE_WARNINGS_MAX: usize = 5;
+
+/// Sites that asked for a pause, as many as one reply lists.
+const SITE_WARNINGS_MAX: usize = 5;
 
 /// Characters of an error in a warning.
 const ERROR_SHOWN_MAX: usize = 200;
@@ -207,6 +211,7 @@ impl ResearchView {
             warnings.push(format!("{exhausted} searches ended because further pages had nothing new"));
         }
         warnings.extend(self.engine_warnings());
+        warnings.extend(self.site_warnings());
         warnings.extend(verification_warnings(&self.list.unverified));
         warnings.extend(model_warnings(&self.list.rows));
         warnings.extend(self.quota_waits.iter().map(|line| format!("[warning] {line}")));
@@ -231,6 +236,22 @@ impl ResearchView {
             }
         }
         seen
+    }
+
+    /// Which sites asked for a pause, each once.
+    fn site_warnings(&self) -> Vec<String> {
+        let notes = self.list.rows.iter().filter_map(|row| row.tally.as_ref()).flat_map(|tally| &tally.notes);
+        let mut seen: Vec<(String, String)> = Vec::new();
+        for note in notes {
+            let Some((url, why)) = note.split_once(TOO_OFTEN) else { continue };
+            let site = address::domain_of(url).unwrap_or_default();
+            if seen.len() < SITE_WARNINGS_MAX && !seen.iter().any(|(known, _)| *known == site) {
+                seen.push((site, why.to_owned()));
+            }
+        }
+        seen.into_iter()
+            .map(|(site, why)| format!("[warning] {site}{TOO_OFTEN}{why}; its pages were skipped"))
+            .collect()
     }
 
     /// What the task still waits for, in words.

@@ -108,7 +108,7 @@ async fn a_search_goes_on_without_a_model_that_fails() {
 #[tokio::test(start_paused = true)]
 async fn a_site_that_says_too_often_is_left_alone_and_frees_its_worker() {
     let lab = Lab::open().await;
-    let busy = CannedResponse::Fails(FetchError::RateLimited { retry_after: Some(Duration::from_secs(90)) });
+    let busy = CannedResponse::Fails(FetchError::RateLimited { retry_after: Some(Duration::from_secs(45)) });
     lab.web
         .page("https://busy.org/", [busy, text("It was busy.", "a busy page")])
         .page("https://free.org/", [text("It was free.", "a free page")]);
@@ -121,7 +121,35 @@ async fn a_site_that_says_too_often_is_left_alone_and_frees_its_worker() {
     assert_eq!((&status["queue"]["running"], &status["queue"]["depth"]), (&json!(0), &json!(1)), "{status}");
     let status = client.all_done(&task).await;
     assert_eq!(status["metrics"]["total_pages"], 2);
-    assert!(lab.clock.now().since(crate::fixtures::START) >= Duration::from_secs(90));
+    assert!(lab.clock.now().since(crate::fixtures::START) >= Duration::from_secs(45));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_that_asks_for_a_long_pause_is_left_out_and_the_others_are_read() {
+    let lab = Lab::open().await;
+    let busy = || CannedResponse::Fails(FetchError::RateLimited { retry_after: Some(Duration::from_secs(600)) });
+    lab.web
+        .page("https://busy.org/1", [busy()])
+        .page("https://free.org/1", [text("It was free.", "a free page")])
+        .page("https://free.org/2", [text("It stayed free.", "another page, which is free")]);
+    let urls =
+        ["https://busy.org/1", "https://busy.org/2", "https://busy.org/3", "https://free.org/1", "https://free.org/2"];
+    lab.web.results("q", &urls).results("r", &["https://busy.org/4", "https://free.org/1"]);
+    lab.web.step(Duration::from_secs(1));
+    let (_service, client) = (lab.start(), lab.client("one"));
+    let task = client.task(None).await;
+    client.queue(&task, &["q"]).await;
+    let status = client.all_done(&task).await;
+    assert_eq!(status["searches"][0]["pages_fetched"], 2, "{status}");
+    let skipped = status["searches"][0]["skipped"].as_array().unwrap();
+    let reasons: Vec<String> = (1..4).map(|n| format!("https://busy.org/{n}: 429, asked to wait 600 s")).collect();
+    assert_eq!(skipped, &reasons.iter().map(|reason| json!(reason)).collect::<Vec<_>>());
+    assert!(status["warnings"].to_string().contains("busy.org: 429, asked to wait 600 s"), "{status}");
+    client.queue(&task, &["r"]).await;
+    let status = client.all_done(&task).await;
+    assert!(status.to_string().contains("https://busy.org/4: 429, asked to wait"), "{status}");
+    assert!(lab.clock.now().since(crate::fixtures::START) < Duration::from_secs(60), "nothing waited for it");
+    assert_eq!(lab.web.fetched().iter().filter(|url| url.contains("busy")).count(), 1);
 }
 
 /// How long two searches take that read four pages of one site, five seconds apart.
