@@ -57,6 +57,9 @@ fn query_of(question: &str) -> String {
 /// One call waits this long at most; the server may hold it shorter.
 const ONE_WAIT_SECONDS: u64 = 50;
 
+/// The exit code of a command that a person interrupted, as shells have it.
+const INTERRUPTED: u8 = 130;
+
 pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
     let mut client = Client::at_work(&cx.config).await?;
     if !cx.json {
@@ -66,25 +69,59 @@ pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
         Some(task) => queue(&client, task.clone(), &args).await?,
         None => begin(&client, &args).await?,
     };
-    let Some(status) = over_daemons(cx, &mut client, &task).await? else {
-        Followed::Alone.say_what_goes_on(&client, &task);
+    let followed = tokio::select! {
+        biased;
+        _ = tokio::signal::ctrl_c() => None,
+        ended = to_its_end(cx, &mut client, &task, &args) => Some(ended),
+    };
+    match followed {
+        Some(ended) => ended,
+        None => {
+            say_left(cx, &client, &task);
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+    }
+}
+
+/// A person has pressed Ctrl-C: whether the work goes on without this command, and how to come back to it.
+fn say_left(cx: &Context, client: &Client, task: &str) {
+    if client.works_here() && cx.config.store_url().starts_with("memory:") {
+        eprintln!("\nStopped. {task} ends with this command: its store is in memory");
+        return;
+    }
+    let goes_on = if client.has_daemon() {
+        "it goes on in the daemon"
+    } else if client.works_here() {
+        "it is kept, and goes on when a daemon runs (`matsu serve`)"
+    } else {
+        "it goes on in the process that serves this store"
+    };
+    eprintln!(
+        "\nStopped watching {task}; {goes_on}. `matsu export {task}` shows the report, `matsu stop {task}` ends it"
+    );
+}
+
+/// Follows the searches to their end and prints what came of them.
+async fn to_its_end(cx: &Context, client: &mut Client, task: &str, args: &Research) -> Result<ExitCode> {
+    let Some(status) = over_daemons(cx, client, task).await? else {
+        Followed::Alone.say_what_goes_on(client, task);
         return Ok(ExitCode::from(NOT_ENDED));
     };
     let closing = json!({ "status": "completed" });
-    client.patch(&format!("/api/v1/tasks/{}", segment(&task)), closing).await?;
-    let claims = all_claims(&client, &task).await?;
+    client.patch(&format!("/api/v1/tasks/{}", segment(task)), closing).await?;
+    let claims = all_claims(client, task).await?;
     if let Some(out) = &args.out {
-        let text = report(&client, &task, format_of(out)).await?;
+        let text = report(client, task, format_of(out)).await?;
         std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
     }
     if cx.json {
         print_json(&json!({ "task_id": task, "status": status, "claims": claims }));
         // Its jobs are read with it, so that it is no news any more.
-        client.get(&format!("/api/v1/tasks/{}/jobs?limit=1", segment(&task))).await?;
+        client.get(&format!("/api/v1/tasks/{}/jobs?limit=1", segment(task))).await?;
     } else {
         let warnings = status["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
         warnings.for_each(|warning| tell!("{}", warning.trim_start_matches("[warning] ")));
-        tell!("{}", report(&client, &task, "text").await?.trim_end());
+        tell!("{}", report(client, task, "text").await?.trim_end());
         tell!("\nTask {task}. Read it again with: matsu export {task}");
     }
     Ok(if claims.is_empty() && has_failures(&status) { ExitCode::FAILURE } else { ExitCode::SUCCESS })

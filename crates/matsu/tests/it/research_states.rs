@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use matsu_testkit::model_server::{Asked, ModelServer, Reply};
 use matsu_testkit::test_site::{Mood, TestSite};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::api::until;
 use crate::home::Home;
 
 /// How long an engine takes that shall be waited for.
@@ -206,6 +208,30 @@ fn research_with_nothing_to_search_is_refused_with_three_ways_out() {
         assert!(ran.err.contains(way), "{way}: {ran:?}");
     }
     assert_eq!(home.run_json(&["tasks"])["items"], json!([]), "nothing was created");
+}
+
+#[test]
+fn ctrl_c_says_which_task_goes_on_and_where() {
+    for has_daemon in [true, false] {
+        let site = TestSite::start().unwrap();
+        site.set_mood("searxng", Mood::Slow(15_000));
+        let home = home_with(&site);
+        let _daemon = has_daemon.then(|| home.serve());
+        let mut research = home.start(&["research", "green tea", "--engine", "searxng"]);
+        until("the engine is asked", Duration::from_secs(60), || {
+            (!site.visits_to("/searxng").is_empty()).then_some(())
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        research.signal(Signal::INT);
+        let (status, _) = research.ends_within(Duration::from_secs(10));
+        let said = research.said();
+        assert_eq!(status.code(), Some(130), "{said}");
+        let task = home.run_json(&["tasks"])["items"][0]["task_id"].as_str().unwrap().to_owned();
+        let goes_on =
+            if has_daemon { "it goes on in the daemon" } else { "it is kept, and goes on when a daemon runs" };
+        assert!(said.contains(&format!("Stopped watching {task}; {goes_on}")), "{said}");
+        assert!(said.contains(&format!("`matsu export {task}`")), "{said}");
+    }
 }
 
 #[test]
