@@ -61,6 +61,9 @@ const ONE_WAIT_SECONDS: u64 = 50;
 const INTERRUPTED: u8 = 130;
 
 pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
+    if let Some(out) = &args.out {
+        can_be_written(out).with_context(|| format!("cannot write {}", out.display()))?;
+    }
     let mut client = Client::at_work(&cx.config).await?;
     if !cx.json {
         model_question::ask_once(&client).await?;
@@ -112,7 +115,11 @@ async fn to_its_end(cx: &Context, client: &mut Client, task: &str, args: &Resear
     let claims = all_claims(client, task).await?;
     if let Some(out) = &args.out {
         let text = report(client, task, format_of(out)).await?;
-        std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
+        let kept = || {
+            let out = out.display();
+            format!("cannot write {out}. The research is done and kept: matsu export {task} --out FILE writes it")
+        };
+        std::fs::write(out, text).with_context(kept)?;
     }
     if cx.json {
         print_json(&json!({ "task_id": task, "status": status, "claims": claims }));
@@ -125,6 +132,13 @@ async fn to_its_end(cx: &Context, client: &mut Client, task: &str, args: &Resear
         tell!("\nTask {task}. Read it again with: matsu export {task}");
     }
     Ok(if claims.is_empty() && has_failures(&status) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether a file can be written, without changing one that is there or leaving one that was not.
+fn can_be_written(file: &Path) -> std::io::Result<()> {
+    let is_new = !file.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(file)?;
+    if is_new { std::fs::remove_file(file) } else { Ok(()) }
 }
 
 async fn begin(client: &Client, args: &Research) -> Result<String> {

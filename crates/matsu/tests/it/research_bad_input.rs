@@ -62,6 +62,17 @@ fn an_empty_folder_is_searched_and_nothing_is_found() {
 }
 
 #[test]
+fn a_report_that_cannot_be_written_is_refused_before_the_work() {
+    let (home, folder) = home_with(&[("notes.md", notes())]);
+    let ran = home.run(&["research", "unreachable nodes", "--dir", &folder, "--out", "/nonexist/o.html"]);
+    assert!(ran.code == 1 && ran.err.contains("cannot write /nonexist/o.html"), "{ran:?}");
+    assert_eq!(home.run_json(&["tasks"])["items"], serde_json::json!([]), "nothing was created");
+    let out = home.path("o.html").display().to_string();
+    home.run(&["research", "unreachable nodes", "--dir", &folder, "--out", &out]).good();
+    assert!(std::fs::read_to_string(&out).unwrap().contains("<!doctype html>"));
+}
+
+#[test]
 fn files_in_other_encodings_are_found_and_read() {
     let japanese = "ゾウガメの寿命は百年を超えることがあり、飼育された個体では百五十年の記録もある。";
     let german = "Der Müllerweg führt über die große Brücke bis zum Bahnhof der Stadt.";
