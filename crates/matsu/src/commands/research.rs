@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use matsu_core::limits::QUERY_CHARS_MAX;
@@ -160,8 +160,15 @@ pub fn wish(args: &Research) -> Result<(Map<String, Value>, Vec<String>)> {
         .folders
         .iter()
         .map(|folder| {
-            let folder = folder.canonicalize().with_context(|| format!("cannot open {}", folder.display()))?;
-            Ok(folder.display().to_string())
+            let found = folder.canonicalize().with_context(|| format!("cannot open {}", folder.display()))?;
+            if !found.is_dir() {
+                let parent = found.parent().unwrap_or(&found).display();
+                bail!(
+                    "{} is a file, and --dir takes a folder: name the one it is in, --dir {parent}",
+                    folder.display()
+                );
+            }
+            Ok(found.display().to_string())
         })
         .collect::<Result<_>>()?;
     let body =

@@ -62,6 +62,15 @@ fn an_empty_folder_is_searched_and_nothing_is_found() {
 }
 
 #[test]
+fn a_file_in_the_place_of_a_folder_is_refused_with_its_folder() {
+    let (home, folder) = home_with(&[("notes.md", notes())]);
+    let file = format!("{folder}/notes.md");
+    let ran = home.run(&["research", "unreachable nodes", "--dir", &file]);
+    assert!(ran.code == 1 && ran.err.contains("is a file") && ran.err.contains("--dir "), "{ran:?}");
+    assert_eq!(home.run_json(&["tasks"])["items"], serde_json::json!([]), "nothing was created");
+}
+
+#[test]
 fn a_report_that_cannot_be_written_is_refused_before_the_work() {
     let (home, folder) = home_with(&[("notes.md", notes())]);
     let ran = home.run(&["research", "unreachable nodes", "--dir", &folder, "--out", "/nonexist/o.html"]);
