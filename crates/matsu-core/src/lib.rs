@@ -21,6 +21,7 @@ pub mod node;
 pub mod notification;
 pub mod notify;
 pub mod page;
+pub mod plain_text;
 pub mod ports;
 pub mod principal;
 pub mod project;

@@ -12,10 +12,11 @@ pub mod ending;
 pub mod follow;
 pub mod model_question;
 pub mod next_step;
-pub mod plain_text;
 pub mod prompt;
 pub mod question;
 pub mod table;
+
+pub use matsu_core::plain_text;
 
 use std::io::Write;
 

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use matsu_core::job::end::clip;
+use matsu_core::job::end;
+use matsu_core::plain_text::plain;
 use matsu_core::ports::store::{ClaimView, EdgeView};
 use matsu_core::research::confidence::{Vote, counted};
 use matsu_core::research::evidence::{Adoption, Relation};
@@ -183,7 +184,7 @@ impl ClaimReport {
             evidence_count: supporting + refuting,
             has_refutation: refuting > 0,
             adoption: (is_full || claim.adoption == Adoption::Rejected).then(|| claim.adoption.to_string()),
-            rejection_reason: claim.rejection_reason.clone(),
+            rejection_reason: claim.rejection_reason.as_deref().map(plain),
             extraction: is_full.then(|| claim.extraction.to_string()),
             origin: origin.map_or_else(OriginReport::default, |edge| OriginReport {
                 edge_id: is_full.then(|| edge.edge.id.to_string()),
@@ -258,7 +259,7 @@ pub fn fragments(claims: &[ClaimView], shown_max: usize) -> Vec<FragmentReport> 
             id: edge.fragment.id.to_string(),
             text: clip(&edge.fragment.text, shown_max),
             is_cut: edge.fragment.text.chars().nth(shown_max).is_some(),
-            heading: edge.fragment.heading.clone(),
+            heading: plain(&edge.fragment.heading),
             page_id: edge.page.id.to_string(),
             url: edge.page.url.clone(),
             offset: edge.fragment.offset,
@@ -369,5 +370,10 @@ pub fn narrative(question: &str, claims: &[ClaimView], total: i64) -> String {
 
 /// Page text is data: a line break in it must not become structure.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Text of a page as far as it is shown, without what a terminal would obey.
+fn clip(text: &str, chars_max: usize) -> String {
+    end::clip(&plain(text), chars_max)
 }

@@ -3,6 +3,7 @@
 use matsu_core::budget::BudgetLine;
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::{MATERIALS_LIMIT_MAX, REPORT_CLAIMS_MAX, REPORT_PAGES_MAX, SEARCHES_LISTED_MAX};
+use matsu_core::plain_text::{plain, plain_line};
 use matsu_core::ports::store::{
     ClaimView, EdgeView, FragmentsOf, MaterialsWish, Only, PagesOf, ReadBudget, ReadEvidenceTotals, ReadMaterials,
     ReadSearches, ReportJobs, SearchRow, SearchWish, StoreError,
@@ -67,11 +68,11 @@ pub(super) async fn material(runtime: &Runtime, task: &Task) -> Result<Material,
         notes.extend(is_open.then(|| NO_CHOICE.to_owned()));
     }
     Ok(Material {
-        question: config.question,
+        question: plain(&config.question),
         findings: claims.iter().map(finding).collect(),
         claims_total,
         searches: list.rows.iter().map(searched).collect(),
-        pages: pages.into_iter().map(|page| PageRead { url: page.url, title: page.title }).collect(),
+        pages: pages.into_iter().map(|page| PageRead { url: page.url, title: plain_line(&page.title) }).collect(),
         written,
         notes,
     })
@@ -112,7 +113,15 @@ async fn written(runtime: &Runtime, task: &Task) -> Result<(Option<Written>, Opt
 /// What the model wrote in a job that is over.
 fn text_of(job: &Job) -> Option<Written> {
     let output = job.output_json.as_deref().filter(|_| job.state == JobState::Completed)?;
-    serde_json::from_str(output).ok()
+    let mut written: Written = serde_json::from_str(output).ok()?;
+    let sections = written.sections.iter_mut();
+    for sentence in written.answer.iter_mut().chain(sections.flat_map(|section| &mut section.sentences)) {
+        sentence.text = plain(&sentence.text);
+    }
+    for section in &mut written.sections {
+        section.title = plain_line(&section.title);
+    }
+    Some(written)
 }
 
 /// Why the newest report job has no text.
@@ -145,8 +154,8 @@ fn finding(view: &ClaimView) -> Finding {
     Finding {
         claim_id: claim.id.to_string(),
         same: Vec::new(),
-        text: claim.text.clone(),
-        context: claim.context.clone(),
+        text: plain(&claim.text),
+        context: plain(&claim.context),
         relevance: f64::from(claim.relevance) / 10_000.0,
         confidence: is_weighed.then(|| f64::from(view.confidence) / 1000.0),
         origins,
@@ -160,14 +169,14 @@ fn place(edge: &EdgeView, claim: &str, quote: Option<&str>) -> QuotePlace {
     let page = &edge.page;
     QuotePlace {
         fragment_id: edge.fragment.id.to_string(),
-        quote: quote.map_or_else(|| closest_sentence(claim, &edge.fragment.text).to_owned(), str::to_owned),
-        heading: edge.fragment.heading.clone(),
+        quote: plain(quote.unwrap_or_else(|| closest_sentence(claim, &edge.fragment.text))),
+        heading: plain(&edge.fragment.heading),
         passage: edge.fragment.position + 1,
         document: DocumentFacts {
             url: page.url.clone(),
-            title: page.title.clone(),
-            source: page.domain.clone(),
-            authors: page.authors.clone(),
+            title: plain_line(&page.title),
+            source: plain_line(&page.domain),
+            authors: page.authors.iter().map(|author| plain_line(author)).collect(),
             year: page.year,
             doi: page.doi.clone(),
             read_at: page.fetched_at,
@@ -186,16 +195,20 @@ fn searched(row: &SearchRow) -> Searched {
         (code, message) => code.or(message),
     };
     Searched {
-        query: query_of(&row.job),
+        query: plain_line(&query_of(&row.job)),
         status: status_of(row).to_string(),
         engines: tally.engines.clone(),
-        engines_failed: tally.engines_failed.iter().map(|one| format!("{}: {}", one.engine, one.reason)).collect(),
+        engines_failed: tally
+            .engines_failed
+            .iter()
+            .map(|one| plain_line(&format!("{}: {}", one.engine, one.reason)))
+            .collect(),
         pages_read: tally.pages_fetched,
         pages_failed: tally.pages_failed,
         pages_left: tally.pages_left,
         claims: tally.claims,
-        error,
-        skipped: tally.notes.iter().filter(|note| is_about_page(note)).cloned().collect(),
+        error: error.as_deref().map(plain_line),
+        skipped: tally.notes.iter().filter(|note| is_about_page(note)).map(|note| plain_line(note)).collect(),
     }
 }
 
@@ -238,20 +251,20 @@ pub async fn passage(
         edges.filter(|(_, edge)| edge.fragment.id.as_str() == fragment_id).collect();
     let Some((_, edge)) = of_it.first() else { return Ok(None) };
     let quotes: Vec<String> = match quote {
-        Some(quote) => vec![quote.to_owned()],
-        None => of_it.iter().map(|(view, edge)| quote_of(view, edge)).collect(),
+        Some(quote) => vec![plain(quote)],
+        None => of_it.iter().map(|(view, edge)| plain(&quote_of(view, edge))).collect(),
     };
     let fragments = runtime.store().run(FragmentsOf(edge.page.key())).await?;
     let at = fragments.iter().position(|fragment| fragment.id == edge.fragment.id);
-    let text = |at: Option<usize>| at.and_then(|at| fragments.get(at)).map(|one| one.text.clone()).unwrap_or_default();
+    let text = |at: Option<usize>| at.and_then(|at| fragments.get(at)).map(|one| plain(&one.text)).unwrap_or_default();
     Ok(Some(PassageInContext {
         fragment_id: fragment_id.to_owned(),
         url: edge.page.url.clone(),
-        title: edge.page.title.clone(),
-        heading: edge.fragment.heading.clone(),
+        title: plain_line(&edge.page.title),
+        heading: plain(&edge.fragment.heading),
         passage: edge.fragment.position + 1,
         before: text(at.and_then(|at| at.checked_sub(1))),
-        pieces: pieces(&edge.fragment.text, &quotes),
+        pieces: pieces(&plain(&edge.fragment.text), &quotes),
         after: text(at.map(|at| at + 1)),
     }))
 }

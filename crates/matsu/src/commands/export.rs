@@ -1,6 +1,5 @@
 //! `matsu export TASK`: the report of a research task in the form of a file, or the task with its evidence, whole.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Context, field};
 use crate::client::{Client, segment};
+use crate::terminal::plain_text::plain;
 
 #[derive(Args)]
 pub struct Export {
@@ -31,17 +31,27 @@ pub async fn run(cx: &Context, args: Export) -> Result<ExitCode> {
         let status = client.get(&format!("/api/v1/tasks/{}/searches", segment(&args.task))).await?;
         let claims = all_claims(&client, &args.task).await?;
         let report = client.get(&format!("/api/v1/tasks/{}/report", segment(&args.task))).await?;
-        format!("{:#}\n", json!({ "task": status, "report": report["report"], "claims": claims }))
+        let mut whole = json!({ "task": status, "report": report["report"], "claims": claims });
+        make_plain(&mut whole);
+        format!("{whole:#}\n")
     } else {
-        report(&client, &args.task, &args.format).await?
+        plain(&report(&client, &args.task, &args.format).await?)
     };
     match &args.out {
         Some(out) => std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?,
-        // A file or another program gets it as it is.
-        None if std::io::stdout().is_terminal() => tell!("{}", text.trim_end()),
         None => say!("{}", text.trim_end()),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes from every text what a terminal would obey: the file may be shown on one.
+fn make_plain(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = plain(text),
+        Value::Array(values) => values.iter_mut().for_each(make_plain),
+        Value::Object(fields) => fields.values_mut().for_each(make_plain),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Every claim of a task, page after page.

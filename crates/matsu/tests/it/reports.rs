@@ -108,6 +108,30 @@ fn every_form_of_a_report_keeps_the_text_of_pages_harmless() {
 }
 
 #[test]
+fn no_form_of_a_report_has_what_a_terminal_obeys() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = home.path("documents");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text =
+        "An unreachable node keeps its \u{1b}[31mpod\u{1b}[0m for\u{1b}]0;PWNED\u{7} 300 seconds\u{9b}2J at most.";
+    std::fs::write(folder.join("a.txt"), format!("\u{1b}]0;PWNED\u{7}Nodes of a cluster.\n\n{text}\n")).unwrap();
+    let folder = folder.to_str().unwrap();
+    let answer = home.run_json(&["research", QUESTION, "--dir", folder, "--engine", "local"]);
+    let task = answer["task_id"].as_str().unwrap();
+    let whole = |text: &str| text.replace(['\\', '\n'], " ");
+    for format in ["markdown", "text", "html", "bibtex", "csl", "json"] {
+        let out = home.run(&["export", task, "--format", format]).good().out;
+        assert!(!out.chars().any(|c| c.is_control() && c != '\n' && c != '\t'), "{format}: {out:?}");
+        for rest in ["PWNED", "[31m", "[0m", "\\u001b", "\\u0007", "\\u009b"] {
+            assert!(!out.contains(rest), "{format}: {rest}: {out}");
+        }
+        let is_shown = whole(&out).contains("An unreachable node keeps its pod for 300 seconds at most");
+        assert!(is_shown || matches!(format, "csl" | "bibtex"), "{format}: {out}");
+    }
+    assert!(!answer.to_string().contains("PWNED") && !answer.to_string().contains("u001b"), "{answer}");
+}
+
+#[test]
 fn a_report_says_what_was_not_found_and_what_was_skipped() {
     let home = Home::new(Backend::Sqlite);
     let folder = documents(&home);

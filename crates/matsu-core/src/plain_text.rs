@@ -27,11 +27,13 @@ pub struct PlainText {
 }
 
 /// All of a text at once.
+#[must_use]
 pub fn plain(text: &str) -> String {
     PlainText::default().next(text)
 }
 
 /// All of a text on one line.
+#[must_use]
 pub fn plain_line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
