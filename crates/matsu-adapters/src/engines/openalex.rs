@@ -10,7 +10,7 @@ use matsu_core::research::merge::Hit;
 use serde::Deserialize;
 
 use super::EngineEntry;
-use super::service::Service;
+use super::service::{Service, usable};
 
 const NAME: &str = "openalex";
 
@@ -45,7 +45,7 @@ impl OpenAlex {
 
 #[derive(Deserialize)]
 struct Found {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "usable")]
     results: Vec<Work>,
 }
 
@@ -143,6 +143,13 @@ mod tests {
         assert_eq!((hit.doi.as_deref(), hit.year), (Some("10.7717/peerj.4375"), Some(2018)));
         assert_eq!(hit.url, "https://doi.org/10.7717/peerj.4375");
         assert_eq!(hit.authors, ["Heather Piwowar"]);
+    }
+
+    #[test]
+    fn a_work_without_an_id_is_left_out_and_the_others_count() {
+        let reply = r#"{"results":[{"display_name":"No id"},{"id":"https://openalex.org/W1"}]}"#;
+        let found: Found = serde_json::from_str(reply).expect("a reply");
+        assert_eq!(found.results.len(), 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use matsu_core::research::merge::Hit;
 use serde::Deserialize;
 
 use super::EngineEntry;
-use super::service::Service;
+use super::service::{Service, usable};
 
 const NAME: &str = "searxng";
 
@@ -35,7 +35,7 @@ impl Searxng {
 
 #[derive(Deserialize)]
 struct Found {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "usable")]
     results: Vec<Row>,
     /// Pairs of name and reason.
     #[serde(default)]
@@ -92,5 +92,19 @@ fn hit(row: Row) -> Hit {
         snippet: row.content.unwrap_or_default(),
         year: row.published.and_then(|date| date.get(..4)?.parse().ok()),
         ..Hit::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hit_without_an_address_is_left_out_and_the_others_count() {
+        let reply = r#"{"results":[{"url":"https://a.org/"},{"title":"no address"},null,{"url":7},
+            {"url":"https://b.org/","title":"B"}]}"#;
+        let found: Found = serde_json::from_str(reply).expect("a reply");
+        let urls: Vec<&str> = found.results.iter().map(|row| row.url.as_str()).collect();
+        assert_eq!(urls, ["https://a.org/", "https://b.org/"]);
     }
 }

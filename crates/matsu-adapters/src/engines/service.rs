@@ -5,6 +5,8 @@ use std::time::Duration;
 use matsu_core::ports::fetcher::FetchError;
 use matsu_core::ports::search_engine::EngineError;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use url::Url;
 
 use crate::http;
@@ -12,6 +14,17 @@ use crate::http::answer::HttpReply;
 
 const TIME_MAX: Duration = Duration::from_secs(20);
 const BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A list without the entries that lack what makes them one: a single hit without an address does not cost the others.
+pub fn usable<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    let entries = Vec::<Value>::deserialize(from)?;
+    let is_empty = entries.is_empty();
+    let found: Vec<T> = entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect();
+    if found.is_empty() && !is_empty {
+        return Err(serde::de::Error::custom("no entry of the list can be used"));
+    }
+    Ok(found)
+}
 
 /// A service that answers with JSON.
 #[derive(Clone, Debug)]
