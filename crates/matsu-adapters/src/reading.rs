@@ -7,6 +7,7 @@ pub mod in_process;
 pub mod lockdown;
 pub mod pool;
 mod process;
+mod text_check;
 
 use async_trait::async_trait;
 use matsu_core::ports::extractor::ExtractError;
@@ -26,6 +27,9 @@ pub trait DocumentReader: Send + Sync {
 /// # Errors
 /// As the port says.
 pub async fn document(reader: &dyn DocumentReader, body: Vec<u8>, media_type: &str) -> Result<Document, ExtractError> {
+    if text_check::is_plain(media_type) && !text_check::is_text(&body) {
+        return Err(ExtractError::Malformed("not a text".to_owned()));
+    }
     match reader.ask(Request { want: Want::Document, media_type: media_type.to_owned(), body }).await? {
         ReaderReply::Document(document) => Ok(document),
         ReaderReply::VisibleChars(_) => Err(wrong_answer()),

@@ -17,9 +17,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use matsu_core::clock::Clock;
-use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, Pace, SearchEngine};
+use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, Pace, SearchEngine, UnreadDocument};
 use matsu_core::principal::Principal;
 use matsu_core::research::address::domain_of;
+use matsu_core::research::merge::Hit;
 use tokio::runtime::Handle;
 
 pub use folders::{media_type, open_inside};
@@ -99,6 +100,9 @@ impl LocalEngine {
     }
 }
 
+/// Files that could not be read, as many as one search names.
+const UNREAD_NAMED_MAX: usize = 10;
+
 /// A first look at many or slow documents goes on after the search.
 const NOT_ALL_READ: &str = "some documents are not indexed yet; search again in a minute";
 
@@ -118,6 +122,21 @@ pub fn folders_of(named: &[String], configured: &[PathBuf]) -> Vec<PathBuf> {
 /// when the task was made.
 pub fn configured_for<'a>(owner: &Principal, configured: &'a [PathBuf]) -> &'a [PathBuf] {
     if *owner == Principal::local_user() { configured } else { &[] }
+}
+
+/// Folders without a single document with text.
+fn nothing_to_read(folders: &[PathBuf]) -> String {
+    let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    format!("there is no document that can be read in {} (Markdown, text, HTML and PDF are)", names.join(", "))
+}
+
+/// Files that could not be read. One that is found by its name is read once more and named then.
+fn unread(index: &Index, folders: &[PathBuf], hits: &[Hit]) -> rusqlite::Result<Vec<UnreadDocument>> {
+    let found = index.unread(folders, UNREAD_NAMED_MAX)?.into_iter().map(|(path, reason)| UnreadDocument {
+        url: url::Url::from_file_path(&path).map(String::from).unwrap_or_default(),
+        reason,
+    });
+    Ok(found.filter(|one| !hits.iter().any(|hit| hit.url == one.url)).collect())
 }
 
 fn failed(error: &rusqlite::Error) -> EngineError {
@@ -147,8 +166,14 @@ impl SearchEngine for LocalEngine {
         let (index, query, hits_max) = (Arc::clone(&self.index), request.query.clone(), request.hits_max);
         let asked = tokio::task::spawn_blocking(move || {
             let hits = index.search(&query, &folders, hits_max)?;
-            let missing = index.has_unread(&folders)?.then(|| NOT_ALL_READ.to_owned()).into_iter().collect();
-            Ok(EngineHits { hits, missing })
+            let missing = if index.has_unread(&folders)? {
+                vec![NOT_ALL_READ.to_owned()]
+            } else if hits.is_empty() && !index.has_text(&folders)? {
+                vec![nothing_to_read(&folders)]
+            } else {
+                Vec::new()
+            };
+            Ok(EngineHits { unread: unread(&index, &folders, &hits)?, hits, missing })
         });
         let found = asked.await.map_err(|_| EngineError::Failed("the search was cut short".to_owned()))?;
         found.map_err(|error| failed(&error))

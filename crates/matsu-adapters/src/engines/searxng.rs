@@ -81,7 +81,7 @@ impl SearchEngine for Searxng {
             return Err(EngineError::Failed(format!("no results: {}", missing.join("; "))));
         }
         let hits = found.results.into_iter().take(request.hits_max as usize).map(hit).collect();
-        Ok(EngineHits { hits, missing })
+        Ok(EngineHits { hits, missing, ..EngineHits::default() })
     }
 }
 

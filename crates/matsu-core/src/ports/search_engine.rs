@@ -32,11 +32,19 @@ pub struct EngineHits {
     pub hits: Vec<Hit>,
     /// What is missing from the list, a sentence for each part of the engine that did not respond.
     pub missing: Vec<String>,
+    /// Documents that are there and could not be read, so that they are not found.
+    pub unread: Vec<UnreadDocument>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadDocument {
+    pub url: String,
+    pub reason: String,
 }
 
 impl From<Vec<Hit>> for EngineHits {
     fn from(hits: Vec<Hit>) -> Self {
-        Self { hits, missing: Vec::new() }
+        Self { hits, ..Self::default() }
     }
 }
 

@@ -10,7 +10,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::Retry;
 use matsu_core::limits::RATE_LIMITED_PAUSE;
-use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, Pace, SearchEngine};
+use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, Pace, SearchEngine, UnreadDocument};
 use matsu_core::ports::store::{HoldTurns, ReadBreaker, SetBreaker, StoreError, TakeTurn};
 use matsu_core::research::merge::Hit;
 use matsu_core::research::search::EngineFailure;
@@ -28,6 +28,8 @@ const TURN_WAIT_MAX: Duration = Duration::from_secs(30);
 pub struct EngineReplies {
     pub lists: Vec<(String, Vec<Hit>)>,
     pub failures: Vec<EngineFailure>,
+    /// Documents that could not be read.
+    pub unread: Vec<UnreadDocument>,
     /// No engine answered, and one of them named the time at which it may be asked again.
     pub not_before: Option<Timestamp>,
 }
@@ -57,10 +59,11 @@ pub async fn ask(
         let mut fail = |reason: String| answers.failures.push(EngineFailure { engine: name.to_owned(), reason });
         match asked? {
             Asked::Hits(found) => {
-                found.missing.into_iter().for_each(&mut fail);
-                if found.hits.is_empty() {
+                if found.hits.is_empty() && found.missing.is_empty() {
                     fail(NO_RESULTS.to_owned());
                 }
+                found.missing.into_iter().for_each(&mut fail);
+                answers.unread.extend(found.unread);
                 answers.lists.push((name.to_owned(), found.hits));
             }
             Asked::CoolingDown(reason) => fail(reason),

@@ -131,6 +131,9 @@ impl<'a> Search<'a> {
         let mut next = self.state.clone();
         next.tally.engines = answers.lists.iter().map(|(engine, _)| engine.clone()).collect();
         next.tally.engines_failed.clone_from(&answers.failures);
+        for document in &answers.unread {
+            next.note(&format!("{}: {}", document.url, document.reason));
+        }
         let hits = hits.collect();
         next.candidates = select(merge(&answers.lists), &rules, &self.config.priority_domains);
         next.is_selected = true;

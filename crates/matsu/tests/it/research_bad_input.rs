@@ -55,10 +55,36 @@ fn a_question_of_any_length_and_script_is_searched_for() {
 }
 
 #[test]
-fn an_empty_folder_is_searched_and_nothing_is_found() {
-    let (home, folder) = home_with(&[]);
-    let ran = home.run(&["research", "unreachable nodes", "--dir", &folder]).good();
-    assert!(ran.out.contains("found no claim"), "{ran:?}");
+fn a_folder_without_a_document_that_can_be_read_says_so() {
+    for documents in [vec![], vec![("program.txt", b"\x7fELF\x02\x01\0\0\0".to_vec()), ("tool.rs", notes())]] {
+        let (home, folder) = home_with(&documents);
+        let ran = home.run(&["research", "unreachable nodes", "--dir", &folder]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.out.contains("there is no document that can be read in"), "{ran:?}");
+        assert_eq!(ran.out.contains("program.txt: not a text"), !documents.is_empty(), "{ran:?}");
+    }
+}
+
+#[test]
+fn files_that_are_no_text_or_cannot_be_opened_are_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let program = [b"\x7fELF\x02\x01\0\0\0", FACT.as_bytes()].concat();
+    let (home, folder) = home_with(&[
+        ("notes.md", notes()),
+        ("program.txt", program.clone()),
+        ("tool.md", program),
+        ("locked.md", notes()),
+    ]);
+    let locked = std::path::Path::new(&folder).join("locked.md");
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let ran = home.run(&["research", "What happens to pods on an unreachable node?", "--dir", &folder]).good();
+    assert!(ran.out.contains(FACT) && !ran.out.contains("ELF"), "{ran:?}");
+    for name in ["program.txt", "tool.md"] {
+        assert!(ran.out.contains(&format!("{name}: not a text")), "{name}: {ran:?}");
+    }
+    // A superuser may open what no one may.
+    let is_named = ran.out.contains("locked.md: it cannot be opened");
+    assert!(is_named || std::fs::File::open(&locked).is_ok(), "{ran:?}");
 }
 
 #[test]

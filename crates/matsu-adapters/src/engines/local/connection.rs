@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 /// Changes whenever the tables or the cutting of words do.
-const SHAPE: i64 = 3;
+const SHAPE: i64 = 4;
 
 const TABLES: &str = "
 CREATE TABLE documents (
@@ -36,6 +36,7 @@ INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, 'row');
 CREATE TABLE common (entry TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE notes (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE unread (path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
 ";
 
 /// Of every earlier shape.
@@ -45,6 +46,7 @@ DROP TABLE IF EXISTS words;
 DROP TABLE IF EXISTS documents;
 DROP TABLE IF EXISTS common;
 DROP TABLE IF EXISTS notes;
+DROP TABLE IF EXISTS unread;
 ";
 
 /// Of the index file, for each reader.

@@ -38,6 +38,8 @@ pub struct Part {
     pub text: String,
     domain: String,
     year: Option<i32>,
+    /// Why nothing of the file is known but its name.
+    unread: Option<String>,
 }
 
 impl Part {
@@ -60,7 +62,13 @@ impl Part {
             text: text.to_owned(),
             domain: domain.to_owned(),
             year,
+            unread: None,
         }
+    }
+
+    /// With the reason why nothing of the file is known but its name, if that is so.
+    pub fn unread(self, unread: Option<String>) -> Self {
+        Self { unread, ..self }
     }
 }
 
@@ -111,6 +119,44 @@ impl Index {
         })
     }
 
+    /// Whether there is a document with text below one of the folders.
+    pub fn has_text(&self, folders: &[PathBuf]) -> rusqlite::Result<bool> {
+        self.read(|reader| {
+            let mut any = reader
+                .prepare_cached("SELECT 1 FROM documents WHERE path >= ?1 AND path < ?2 AND lead <> '' LIMIT 1")?;
+            for folder in folders {
+                if any.exists(below(folder))? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    /// Files below the folders that could not be read, each with the reason.
+    pub fn unread(&self, folders: &[PathBuf], rows_max: usize) -> rusqlite::Result<Vec<(String, String)>> {
+        self.read(|reader| {
+            let mut found = Vec::new();
+            for folder in folders {
+                let sql = "SELECT path, reason FROM unread WHERE path >= ?1 AND path < ?2 ORDER BY path LIMIT ?3";
+                let mut rows = reader.prepare_cached(sql)?;
+                let [from, to] = below(folder);
+                let rows = rows.query_map(params![from, to, i64::try_from(rows_max).unwrap_or(i64::MAX)], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })?;
+                found.extend(rows.collect::<rusqlite::Result<Vec<(String, String)>>>()?);
+            }
+            found.retain(|(path, _)| stat(path.into()).is_some());
+            found.truncate(rows_max);
+            Ok(found)
+        })
+    }
+
+    /// A file that cannot be opened now; it is tried again.
+    pub fn note_unread(&self, path: &Path, reason: &str) -> rusqlite::Result<()> {
+        note_unread(&self.writer(), &path.to_string_lossy(), reason)
+    }
+
     pub fn note_read(&self, folder: &str) -> rusqlite::Result<()> {
         let writer = self.writer();
         writer.execute("INSERT OR REPLACE INTO notes (name, value) VALUES (?1, 1)", [note_of(folder)])?;
@@ -156,6 +202,9 @@ impl Index {
                 index_form(&part.title),
                 index_form(&part.text)
             ])?;
+            if let Some(reason) = &part.unread {
+                note_unread(&tx, &part.path, reason)?;
+            }
         }
         tx.commit()
     }
@@ -257,10 +306,24 @@ fn note_of(folder: &str) -> String {
     format!("read:{folder}")
 }
 
+fn note_unread(tx: &Connection, path: &str, reason: &str) -> rusqlite::Result<()> {
+    tx.prepare_cached("INSERT OR REPLACE INTO unread (path, reason) VALUES (?1, ?2)")?.execute([path, reason])?;
+    Ok(())
+}
+
+/// The paths below a folder: those from the first text to before the second.
+fn below(folder: &Path) -> [String; 2] {
+    let folder = folder.to_string_lossy();
+    let folder = folder.trim_end_matches('/');
+    // The character after the slash.
+    [format!("{folder}/"), format!("{folder}0")]
+}
+
 fn remove_document(tx: &Connection, path: &str) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM words WHERE rowid IN (SELECT id FROM documents WHERE path = ?1)")?
         .execute([path])?;
     tx.prepare_cached("DELETE FROM documents WHERE path = ?1")?.execute([path])?;
+    tx.prepare_cached("DELETE FROM unread WHERE path = ?1")?.execute([path])?;
     Ok(())
 }
 

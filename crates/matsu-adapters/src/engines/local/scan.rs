@@ -23,6 +23,9 @@ const LINE_BYTES_MAX: usize = 1024 * 1024;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 const BATCH_PARTS: usize = 256;
 
+/// Why a file is not read that is there.
+const CANNOT_BE_OPENED: &str = "it cannot be opened";
+
 /// What a scan did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
@@ -82,14 +85,20 @@ impl<'a> Scan<'a> {
     fn read_whole(&mut self, folder: &Path, found: &Found, media_type: &str) -> rusqlite::Result<()> {
         // Bounded twice: it may have grown since it was looked at.
         let bytes_max = u64::try_from(WHOLE_BYTES_MAX).unwrap_or(0);
-        let body =
-            if found.size <= WHOLE_BYTES_MAX { folders::read_whole(folder, &found.path, bytes_max) } else { None };
-        let body = body.unwrap_or_default();
-        let Some(document) = self.document(found, body, media_type) else { return Ok(()) };
+        let (document, unread) = if found.size > WHOLE_BYTES_MAX {
+            (Document::default(), Some(format!("larger than {} MB", WHOLE_BYTES_MAX >> 20)))
+        } else {
+            let Some(body) = folders::read_whole(folder, &found.path, bytes_max) else {
+                return self.index.note_unread(&found.path, CANNOT_BE_OPENED);
+            };
+            let Some(read) = self.document(found, body, media_type) else { return Ok(()) };
+            read
+        };
         let domain = super::domain_of_document(folder, document.declared_url.as_deref());
         let title = if document.title.is_empty() { file_title(&found.path) } else { document.title };
         for (number, text) in pieces(&document.text).enumerate() {
-            self.add(Part::new(folder, found, number, &title, text, &domain, document.year))?;
+            let part = Part::new(folder, found, number, &title, text, &domain, document.year);
+            self.add(part.unread(unread.clone()))?;
         }
         Ok(())
     }
@@ -98,7 +107,9 @@ impl<'a> Scan<'a> {
         use std::io::{BufRead, Read};
         let domain = super::domain_of_folder(folder);
         let title = file_title(&found.path);
-        let Ok(file) = folders::open_inside(folder, &found.path) else { return Ok(()) };
+        let Ok(file) = folders::open_inside(folder, &found.path) else {
+            return self.index.note_unread(&found.path, CANNOT_BE_OPENED);
+        };
         let bytes_max = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX);
         let mut lines = std::io::BufReader::new(file.take(bytes_max));
         if lines.fill_buf().is_ok_and(is_wide) {
@@ -118,8 +129,16 @@ impl<'a> Scan<'a> {
                 return Ok(());
             }
             let is_cut_line = piece.len() == LINE_BYTES_MAX && piece.last() != Some(&b'\n');
-            let Some(Document { text, .. }) = self.document(found, piece, "text/plain") else { return Ok(()) };
-            self.add(Part::new(folder, found, number, &title, &text, &domain, None))?;
+            let Some((Document { text, .. }, unread)) = self.document(found, piece, "text/plain") else {
+                return Ok(());
+            };
+            let is_unread = unread.is_some();
+            // A text that turns into something else is found by what it has before.
+            let unread = unread.filter(|_| number == 0);
+            self.add(Part::new(folder, found, number, &title, &text, &domain, None).unread(unread))?;
+            if is_unread {
+                return Ok(());
+            }
             number += 1;
             if is_cut_line {
                 tracing::warn!(path = %found.path.display(), "a text is indexed up to a line that is too long");
@@ -130,22 +149,22 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A file that cannot be read stands in the index with its name alone, so that it is not tried at every search.
-    /// `None`: there is no reader; it is tried again.
-    fn document(&self, found: &Found, body: Vec<u8>, media_type: &str) -> Option<Document> {
+    /// A file that cannot be read stands in the index with its name alone and the reason, so that it is not tried at
+    /// every search. `None`: there is no reader; it is tried again.
+    fn document(&self, found: &Found, body: Vec<u8>, media_type: &str) -> Option<(Document, Option<String>)> {
         if body.is_empty() {
-            return Some(Document::default());
+            return Some((Document::default(), None));
         }
         let path = found.path.display();
         match self.runtime.block_on(reading::document(self.reader, body, media_type)) {
-            Ok(document) => Some(document),
+            Ok(document) => Some((document, None)),
             Err(ExtractError::Unavailable(why)) => {
                 tracing::warn!(%path, why, "a document is not indexed this time");
                 None
             }
             Err(error) => {
                 tracing::debug!(%path, %error, "a document is indexed by its name alone");
-                Some(Document::default())
+                Some((Document::default(), Some(error.to_string())))
             }
         }
     }
