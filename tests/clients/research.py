@@ -805,15 +805,20 @@ async def a_model_that_is_down_fails_visibly_and_slows_no_other_search(m):
     Engine.results = {f"long polling {n}": [article(n, n)] for n in range(4)}
     task = await m.task()
     await m.queue(task, *Engine.results, engines=["searxng"])
+    rounds = 0
     while (status := await m("get_status", task_id=task))["waiting_for"]:
-        for call in (m("get_status", task_id=task), m.queue(task, "long polling 3", engines=["searxng"])):
+        calls = [m("get_status", task_id=task)]
+        if rounds < 5:
+            calls.append(m.queue(task, "long polling 3", engines=["searxng"]))
+        for call in calls:
             began = time.monotonic()
             await call
             assert time.monotonic() - began < 1, time.monotonic() - began
+        rounds += 1
         await asyncio.sleep(0.05)
-    assert {search["status"] for search in status["searches"]} == {"failed"}, status
-    assert all(search["error_code"] == "PIPELINE_ERROR" and search["error"] for search in status["searches"]), status
-    assert (await m.materials(task))["total"] == 0
+    assert all(search["error_code"] is None for search in status["searches"]), status
+    assert any("done without the model away, which failed" in warning for warning in status["warnings"]), status
+    assert (await m.materials(task))["total"] > 0
 
 
 async def local_search_finds_words_of_two_letters(m):
