@@ -70,7 +70,7 @@ fn language_of(claim: &str) -> Option<&'static str> {
     (is_latin && ranking::language::is_english(claim)).then_some("en")
 }
 
-/// Where it takes sides, in one sentence.
+/// Where it takes sides, and what to do elsewhere.
 fn limits() -> String {
     let spoken: Vec<String> = weights::all()
         .iter()
@@ -83,14 +83,15 @@ fn limits() -> String {
             (!labels.is_empty()).then(|| format!("{}: {}", weights.language, labels.join(" and ")))
         })
         .collect();
-    let where_it_speaks = if spoken.is_empty() {
-        "it is off in every language".to_owned()
-    } else {
-        format!("it takes sides only here: {}", spoken.join("; "))
-    };
+    if spoken.is_empty() {
+        return "claims are not compared with other sources: the embedded judge was not precise enough in any language. \
+                Choose a model (research.model), or correct claims yourself"
+            .to_owned();
+    }
     format!(
-        "the embedded judge takes sides only where it was right in at least 80 of 100 cases on pairs it had not seen; \
-         {where_it_speaks}. Other claims stay unverified unless a model (research.model) or a person judges them"
+        "the embedded judge compares claims with other sources only where it was precise enough ({}). Other claims are \
+         unverified: choose a model (research.model), or correct claims yourself",
+        spoken.join("; ")
     )
 }
 

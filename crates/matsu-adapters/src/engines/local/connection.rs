@@ -10,12 +10,11 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 /// Changes whenever the tables or the cutting of words do.
-const SHAPE: i64 = 4;
+const SHAPE: i64 = 5;
 
 const TABLES: &str = "
 CREATE TABLE documents (
   id INTEGER PRIMARY KEY,
-  folder TEXT NOT NULL,
   path TEXT NOT NULL,
   part INTEGER NOT NULL,
   size INTEGER NOT NULL,
@@ -26,7 +25,6 @@ CREATE TABLE documents (
   year INTEGER,
   UNIQUE (path, part)
 );
-CREATE INDEX documents_by_folder ON documents (folder);
 CREATE VIRTUAL TABLE words USING fts5 (
   title, body, content = '', contentless_delete = 1, detail = full,
   tokenize = \"unicode61 remove_diacritics 2\"

@@ -29,7 +29,6 @@ const READERS_MAX: usize = 4;
 /// A document, or a part of a long one.
 #[derive(Clone, Debug)]
 pub struct Part {
-    folder: String,
     path: String,
     number: i64,
     size: i64,
@@ -43,17 +42,8 @@ pub struct Part {
 }
 
 impl Part {
-    pub fn new(
-        folder: &Path,
-        found: &Found,
-        number: usize,
-        title: &str,
-        text: &str,
-        domain: &str,
-        year: Option<i32>,
-    ) -> Self {
+    pub fn new(found: &Found, number: usize, title: &str, text: &str, domain: &str, year: Option<i32>) -> Self {
         Self {
-            folder: folder.to_string_lossy().into_owned(),
             path: found.path.to_string_lossy().into_owned(),
             number: i64::try_from(number).unwrap_or(i64::MAX),
             size: found.size,
@@ -182,11 +172,10 @@ impl Index {
             let lead: String =
                 part.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LEAD_CHARS).collect();
             tx.prepare_cached(
-                "INSERT INTO documents (folder, path, part, size, changed_ns, title, lead, domain, year) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                "INSERT INTO documents (path, part, size, changed_ns, title, lead, domain, year) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?
             .execute(params![
-                part.folder,
                 part.path,
                 part.number,
                 part.size,
@@ -210,14 +199,14 @@ impl Index {
     }
 
     /// Removes the documents of a folder whose files are gone; how many there were.
-    pub fn remove_gone(&self, folder: &str) -> rusqlite::Result<usize> {
-        let (mut after, mut removed) = (0_i64, 0);
+    pub fn remove_gone(&self, folder: &Path) -> rusqlite::Result<usize> {
+        let [mut after, to] = below(folder);
+        let mut removed = 0;
         loop {
-            let rows = self.paths_after(folder, after)?;
-            let Some((last, _)) = rows.last() else { return Ok(removed) };
-            after = *last;
-            let gone: Vec<&String> =
-                rows.iter().map(|(_, path)| path).filter(|path| stat(path.into()).is_none()).collect();
+            let paths = self.paths_after(&after, &to)?;
+            let Some(last) = paths.last() else { return Ok(removed) };
+            after.clone_from(last);
+            let gone: Vec<&String> = paths.iter().filter(|path| stat(path.into()).is_none()).collect();
             let mut writer = self.writer();
             let tx = writer.transaction()?;
             for path in &gone {
@@ -228,12 +217,12 @@ impl Index {
         }
     }
 
-    fn paths_after(&self, folder: &str, after: i64) -> rusqlite::Result<Vec<(i64, String)>> {
+    fn paths_after(&self, after: &str, to: &str) -> rusqlite::Result<Vec<String>> {
         let writer = self.writer();
         let mut rows = writer.prepare_cached(
-            "SELECT id, path FROM documents WHERE folder = ?1 AND id > ?2 AND part = 0 ORDER BY id LIMIT 1000",
+            "SELECT path FROM documents WHERE path > ?1 AND path < ?2 AND part = 0 ORDER BY path LIMIT 1000",
         )?;
-        rows.query_map(params![folder, after], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        rows.query_map([after, to], |row| row.get(0))?.collect()
     }
 
     /// Finds out anew which words stand in so many rows that they distinguish nothing. Reads the whole vocabulary, so
@@ -356,17 +345,17 @@ fn rows(
     folders: &[PathBuf],
     rows_max: usize,
 ) -> rusqlite::Result<Vec<Hit>> {
-    let places = vec!["?"; folders.len()].join(", ");
+    let places = vec!["(d.path >= ? AND d.path < ?)"; folders.len()].join(" OR ");
     let (rank, order) = match order {
         Order::AsFound => ("", ""),
         Order::Best => ("AND words.rank MATCH 'bm25(4.0, 1.0)'", "ORDER BY words.rank"),
     };
     let sql = format!(
         "SELECT d.path, d.title, d.lead, d.domain, d.year FROM words CROSS JOIN documents d ON d.id = words.rowid \
-         WHERE words MATCH ? {rank} AND d.folder IN ({places}) {order} LIMIT {rows_max}"
+         WHERE words MATCH ? {rank} AND ({places}) {order} LIMIT {rows_max}"
     );
     let mut statement = reader.prepare_cached(&sql)?;
-    let values = std::iter::once(expression.to_owned()).chain(folders.iter().map(|f| f.to_string_lossy().into_owned()));
+    let values = std::iter::once(expression.to_owned()).chain(folders.iter().flat_map(|folder| below(folder)));
     let hit = |row: &rusqlite::Row<'_>| {
         let path: String = row.get(0)?;
         Ok(Hit {

@@ -58,7 +58,7 @@ impl<'a> Scan<'a> {
         let _one_at_a_time = self.index.begin_scan();
         for folder in folders {
             let name = folder.to_string_lossy().into_owned();
-            self.done.removed += self.index.remove_gone(&name)?;
+            self.done.removed += self.index.remove_gone(folder)?;
             folders::walk(folder, &mut |found| self.visit(folder, &found))?;
             self.write()?;
             self.index.note_read(&name)?;
@@ -97,7 +97,7 @@ impl<'a> Scan<'a> {
         let domain = super::domain_of_document(folder, document.declared_url.as_deref());
         let title = if document.title.is_empty() { file_title(&found.path) } else { document.title };
         for (number, text) in pieces(&document.text).enumerate() {
-            let part = Part::new(folder, found, number, &title, text, &domain, document.year);
+            let part = Part::new(found, number, &title, text, &domain, document.year);
             self.add(part.unread(unread.clone()))?;
         }
         Ok(())
@@ -135,7 +135,7 @@ impl<'a> Scan<'a> {
             let is_unread = unread.is_some();
             // A text that turns into something else is found by what it has before.
             let unread = unread.filter(|_| number == 0);
-            self.add(Part::new(folder, found, number, &title, &text, &domain, None).unread(unread))?;
+            self.add(Part::new(found, number, &title, &text, &domain, None).unread(unread))?;
             if is_unread {
                 return Ok(());
             }

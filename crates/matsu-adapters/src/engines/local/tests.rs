@@ -87,6 +87,24 @@ async fn another_folder_is_not_searched() {
 }
 
 #[tokio::test]
+async fn a_folder_in_a_folder_that_was_searched_before_is_searched_and_the_other_way_round() {
+    let home = tempfile::tempdir().expect("a folder");
+    for (outer, inner) in [("first", "first/in"), ("second/in", "second")] {
+        fs::create_dir_all(home.path().join(outer).join("in")).expect("folders");
+        let (outer, inner) = (home.path().join(outer), home.path().join(inner));
+        fs::create_dir_all(&inner).expect("a folder");
+        let deeper = if outer.starts_with(&inner) { &outer } else { &inner };
+        fs::write(deeper.join("same.txt"), "A zebra in a folder.").expect("a file");
+        let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Arc::new(InProcess), Clock::system())
+            .expect("an engine");
+        assert_eq!(names(&engine, "zebra", &outer).await, ["same.txt"]);
+        assert_eq!(names(&engine, "zebra", &inner).await, ["same.txt"]);
+        fs::remove_file(deeper.join("same.txt")).expect("removed");
+        assert!(names(&engine, "zebra", &inner).await.is_empty());
+    }
+}
+
+#[tokio::test]
 async fn a_long_text_is_found_by_its_end_and_named_once() {
     let home = tempfile::tempdir().expect("a folder");
     let docs = home.path().join("docs");
