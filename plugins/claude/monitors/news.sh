@@ -1,4 +1,4 @@
 #!/bin/sh
-# One line for each task that ended, failed or asks. The client delivers each line to the model.
-# Without a running daemon there is no news, and nothing is started.
+# Prints one line for each task that ended, failed or asks a question. The client delivers each line to the model.
+# If no daemon runs, it prints nothing and starts nothing.
 exec matsu watch --lines --here
