@@ -103,7 +103,7 @@ fn a_run_that_may_move_begins_again_on_another_host() {
     let nap = unique_sleep();
     // The second one reads that before its message.
     let script = format!(
-        "if grep -q \"^This work was begun on another machine\" \"$0\"; then echo second > new.txt; ls; echo done
+        "if grep -q \"^This work was started on another machine\" \"$0\"; then echo second > new.txt; ls; echo done
          else echo first > half.txt; echo line 1; sleep {nap}; fi"
     );
     let task = start_with(&mut client, &script, json!({ "cli_name": "mover", "mode": "workspace-write" }));
