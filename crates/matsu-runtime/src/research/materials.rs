@@ -10,10 +10,8 @@ use matsu_core::research::confidence::{Vote, counted};
 use matsu_core::research::evidence::{Adoption, Relation};
 use matsu_core::research::report::Verification;
 
-/// Characters of one claim's text or quote in a list.
+/// Characters of one claim's text or quote in a list: a sentence that was picked as a claim is never cut.
 const TEXT_SHOWN_MAX: usize = 800;
-/// Characters of one claim's text or quote in a compact list: 25 claims fit into one reply.
-const TEXT_COMPACT_MAX: usize = 300;
 /// Characters of a claim's context in a list.
 const CONTEXT_SHOWN_MAX: usize = 160;
 /// Addresses of other documents that state the same, for one claim.
@@ -164,7 +162,6 @@ impl ClaimReport {
     pub fn of(view: &ClaimView, detail: Detail) -> Self {
         let claim = &view.claim;
         let is_full = detail == Detail::Full;
-        let shown_max = if is_full { TEXT_SHOWN_MAX } else { TEXT_COMPACT_MAX };
         let counting = counting(view);
         let count = |relation| counting.iter().filter(|edge| edge.edge.relation == relation).count();
         let (supporting, refuting) = (count(Relation::Supports), count(Relation::Refutes));
@@ -174,7 +171,7 @@ impl ClaimReport {
         let of_others = |edge: &&EdgeView| edge.edge.relation != Relation::Origin;
         Self {
             id: claim.id.to_string(),
-            text: clip(&claim.text, shown_max),
+            text: clip(&claim.text, TEXT_SHOWN_MAX),
             relevance: f64::from(claim.relevance) / 10_000.0,
             context: clip(&claim.context, CONTEXT_SHOWN_MAX),
             confidence: is_weighed.then(|| from_thousandths(view.confidence)),
@@ -189,7 +186,7 @@ impl ClaimReport {
             origin: origin.map_or_else(OriginReport::default, |edge| OriginReport {
                 edge_id: is_full.then(|| edge.edge.id.to_string()),
                 fragment_id: is_full.then(|| edge.fragment.id.to_string()),
-                quote: (is_full || claim.quote != claim.text).then(|| clip(&claim.quote, shown_max)),
+                quote: (is_full || claim.quote != claim.text).then(|| clip(&claim.quote, TEXT_SHOWN_MAX)),
                 url: edge.page.url.clone(),
                 also: also(view, edge),
                 title: is_full.then(|| clip(&edge.page.title, 120)),

@@ -144,7 +144,7 @@ fn an_agent_or_a_mode_that_cannot_be_used_is_refused_when_the_schedule_is_added(
         let ran = bench.run(&[&["schedule", "add", "0 7 * * *", "--name", "never"], args].concat());
         assert!(ran.code != 0 && ran.err.contains(expected), "{args:?}: {ran:?}");
     };
-    refused(&["run", "nope", "true"], "there is no agent nope; there are");
+    refused(&["run", "nope", "true"], "there is no agent nope; expected one of");
     refused(&["run", "script", "true", "--mode", "full"], "mode full is not allowed for script");
     refused(&["run", "script", "true", "--model", "x", "--fallback", "nope"], "there is no agent nope");
     let listed: Value = bench.home.run(&["schedule", "list"]);

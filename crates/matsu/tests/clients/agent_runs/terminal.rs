@@ -146,7 +146,7 @@ fn a_question_that_is_answered_elsewhere_is_asked_no_longer() {
     let task = shown.split_whitespace().find(|word| word.contains("task_")).unwrap();
     let task = &task[task.find("task_").unwrap()..];
     assert_eq!(bench.run(&["answer", task, "yes"]).code, 0);
-    terminal.wait_for("It is no longer asked", SOON);
+    terminal.wait_for("The question is closed", SOON);
     terminal.wait_for("went on", SOON);
     assert_eq!(terminal.code(SOON), Some(0));
 }
