@@ -365,7 +365,7 @@ fn what_cannot_be_a_webhook_is_refused_with_what_is_expected() {
     refused(&[&agent[..], &[" "]].concat(), "empty");
     refused(&[&agent[..], &["look", "--mode", "everything"]].concat(), "mode");
     refused(&[&agent[..], &["look", "--mode", "full"]].concat(), "mode full is not allowed for cat");
-    refused(&["--agent", "nope", "--template", "look"], "there is no agent nope; there are");
+    refused(&["--agent", "nope", "--template", "look"], "there is no agent nope; expected one of");
     refused(&[&agent[..], &["look", "--secret-file", short.to_str().unwrap()]].concat(), "16 to 512");
     refused(&[&agent[..], &["look", "--secret-file", long.to_str().unwrap()]].concat(), "whsec_");
     refused(&[&agent[..], &["look", "--github", "--gitlab"]].concat(), "cannot be used with");

@@ -93,7 +93,7 @@ fn every_form_of_a_report_keeps_the_text_of_pages_harmless() {
     assert!(!html.contains("<script") && !html.contains("<img") && !html.contains("href=\"javascript"), "{html}");
     let markdown = export("markdown");
     assert!(markdown.contains("## Answer") && markdown.contains("## Sources"), "{markdown}");
-    assert!(markdown.contains("\\<img") && markdown.contains("\\<script\\>"), "marks are escaped: {markdown}");
+    assert!(markdown.contains("\\<script\\>"), "marks are escaped: {markdown}");
     let plain = markdown.replace("\\<", "").replace("\\]", "");
     assert!(!plain.contains("](javascript") && !plain.contains("<img") && !plain.contains("<script"), "{markdown}");
     let bibtex = export("bibtex");

@@ -12,8 +12,12 @@ use crate::stdio::Client;
 const CLAIMS: &[&str] = &["go on", "goes on", "going on", "still running", "keep running", "keeps running", "continue"];
 
 /// What offers a command says nothing about what happens now.
-const OFFERS: &[&str] =
-    &["to go on from there", "to go on from where its runs were stopped", "retry --continue", "matsu shutdown --runs"];
+const OFFERS: &[&str] = &[
+    "to go on from there",
+    "to continue at the point where its runs were stopped",
+    "retry --continue",
+    "matsu shutdown --runs",
+];
 
 fn claims_to_go_on(text: &str) -> bool {
     let text = OFFERS.iter().fold(text.to_lowercase(), |text, offer| text.replace(offer, ""));
