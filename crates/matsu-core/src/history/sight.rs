@@ -136,6 +136,6 @@ mod tests {
         let seen = seen_by((0..fits + 2).map(|_| line()).collect(), PNG);
         let sent: Vec<bool> = seen.history.iter().map(|entry| matches!(entry.content[0], Item::Image(_))).collect();
         assert_eq!(sent, [vec![false; 2], vec![true; fits]].concat());
-        assert!(seen.history[0].spoken().contains("newer images fill"));
+        assert!(seen.history[0].spoken().contains("newer images use up"));
     }
 }

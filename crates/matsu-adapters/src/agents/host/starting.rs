@@ -262,7 +262,7 @@ const RESTARTED: &str =
 
 /// What a program reads first that begins again on another machine, before its message.
 const ELSEWHERE: &str = "This work was started on another machine, which has not come back. You start it again here, in \
-                         a new conversation. Changes that were not yet on the run's branch there are missing.";
+                         a new conversation. Changes that had not reached the branch of the run are missing.";
 
 fn prompt<'a>(definition: &'a Definition, order: &'a RunOrder) -> Cow<'a, str> {
     match order.say {

@@ -49,7 +49,7 @@ async fn at_most_so_many_turns_and_it_is_said() {
     let turns = (0..20).map(|n| Turn::calls("look", json!({ "n": n })));
     let result = run(FakeModel::new("m", turns).shared(), with_tools(looking())).await;
     assert_eq!((result.stop_reason, result.iterations_used), (StopReason::MaxIterations, 10));
-    assert!(result.error.as_ref().unwrap().message.contains("10 turns"));
+    assert!(result.error.as_ref().unwrap().message.contains("10 rounds"));
     assert_eq!(result.history_delta.last().unwrap().role, Role::Tool);
 }
 
