@@ -94,6 +94,10 @@ fn every_form_of_a_report_keeps_the_text_of_pages_harmless() {
     let markdown = export("markdown");
     assert!(markdown.contains("## Answer") && markdown.contains("## Sources"), "{markdown}");
     assert!(markdown.contains("\\<script\\>"), "marks are escaped: {markdown}");
+    assert!(
+        markdown.contains("An unreachable node keeps a pod for as long as a link says."),
+        "tags are gone: {markdown}"
+    );
     let plain = markdown.replace("\\<", "").replace("\\]", "");
     assert!(!plain.contains("](javascript") && !plain.contains("<img") && !plain.contains("<script"), "{markdown}");
     let bibtex = export("bibtex");
