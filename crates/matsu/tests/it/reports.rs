@@ -112,6 +112,23 @@ fn every_form_of_a_report_keeps_the_text_of_pages_harmless() {
 }
 
 #[test]
+fn a_long_sentence_is_whole_in_a_compact_list() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = home.path("documents");
+    std::fs::create_dir_all(&folder).unwrap();
+    let reasons: Vec<String> =
+        (0..12).map(|n| format!("the controller number {n} of the cluster waits for it")).collect();
+    let sentence = format!("A pod may stay on an unreachable node for 300 seconds because {}.", reasons.join(", "));
+    assert!((400..800).contains(&sentence.len()), "{}", sentence.len());
+    std::fs::write(folder.join("a.md"), format!("# Nodes\n\n{sentence}\n")).unwrap();
+    let folder = folder.to_str().unwrap();
+    let answer = home.run_json(&["research", QUESTION, "--dir", folder, "--engine", "local"]);
+    let wish = format!("{{\"task_id\":{}}}", answer["task_id"]);
+    let materials = home.run_json(&["call", "get_materials", &wish]);
+    assert_eq!(materials["claims"][0]["text"], sentence, "{materials}");
+}
+
+#[test]
 fn no_form_of_a_report_has_what_a_terminal_obeys() {
     let home = Home::new(Backend::Sqlite);
     let folder = home.path("documents");
