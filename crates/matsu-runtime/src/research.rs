@@ -5,7 +5,6 @@
 
 mod asking;
 mod delivered;
-mod fetching;
 mod halt;
 pub mod materials;
 mod model_calls;

@@ -2,6 +2,7 @@
 //! passages, then its claims; a crash between them costs no second fetch. Addresses on their way are part of the
 //! checkpoint, so that none is lost.
 
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::OwnedMutexGuard;
 
 use matsu_core::budget::BudgetUnit;
@@ -20,9 +21,9 @@ use matsu_core::research::evidence::{Fragment, SourcePage};
 use matsu_core::research::passages::is_near;
 use matsu_core::research::quote::find_quote;
 
+use crate::polled::Polled;
 use crate::runtime::context::JobContext;
 
-use super::fetching::Fetching;
 use super::halt::Halt;
 use super::model_calls;
 use super::pages::{PAUSE_MAX, Reader, Reading};
@@ -43,25 +44,25 @@ impl<'a> Search<'a> {
     /// what comes is recorded one after the other.
     pub(super) async fn read_all(&mut self) -> Result<(), Halt> {
         self.load_sketches().await?;
-        let mut fetching = Fetching::default();
+        let mut fetching = Polled::new(FuturesUnordered::new());
         let mut end = None;
         loop {
             if self.state.unread.is_some() {
-                fetching.go_on_beside(self.make_claims()).await?;
+                fetching.beside(self.make_claims()).await?;
                 if self.state.novelty.look() {
                     self.is_exhausted = true;
                     end = end.or(Some(Ok(())));
                 }
             }
             while end.is_none()
-                && fetching.len() < FETCHES_MAX
+                && fetching.stream().len() + fetching.ready() < FETCHES_MAX
                 && let Some(candidate) = self.next_to_fetch()
             {
-                fetching.push(self.fetch_of(candidate).run());
+                fetching.stream().push(self.fetch_of(candidate).run());
             }
             if let Some((candidate, fetched)) = fetching.next().await {
                 self.state.fetching.retain(|under_way| under_way.hit.url != candidate.hit.url);
-                if let Err(halt) = fetching.go_on_beside(self.take_in(candidate, fetched)).await {
+                if let Err(halt) = fetching.beside(self.take_in(candidate, fetched)).await {
                     // Pages that are on their way are paid for already; they are taken in before the end.
                     end = end.or(Some(Err(halt)));
                 }

@@ -11,36 +11,53 @@ use super::connection;
 use super::writer::run_alone;
 use crate::sql::{Transition, internal};
 
+/// Slow reads at the same time, and connections that are kept for the next read.
 const READERS: usize = 4;
 
-/// A pool. A caller needs one of the semaphore's permits to take an idle reader, or to open one if none is idle.
 pub struct Readers {
-    path: Arc<Path>,
-    places: Arc<Semaphore>,
-    idle: Arc<Mutex<Vec<Connection>>>,
+    /// Slow reads wait here for each other. A quick read waits for none of them.
+    slow: Arc<Semaphore>,
+    pool: Arc<Pool>,
 }
 
 impl Readers {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         // The first at once: what cannot be read is found out now.
-        let idle = Arc::new(Mutex::new(vec![connection::reader(path)?]));
-        Ok(Self { path: Arc::from(path), places: Arc::new(Semaphore::new(READERS)), idle })
+        let idle = Mutex::new(vec![connection::reader(path)?]);
+        Ok(Self { slow: Arc::new(Semaphore::new(READERS)), pool: Arc::new(Pool { path: Box::from(path), idle }) })
     }
 
     /// Runs a transition that only reads, in one snapshot: here if it is quick, else on a blocking thread.
     pub async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(internal)?;
-        let (idle, is_quick) = (Arc::clone(&self.idle), transition.is_quick());
-        let path = Arc::clone(&self.path);
+        if transition.is_quick() {
+            return self.pool.read(&transition);
+        }
+        let permit = Arc::clone(&self.slow).acquire_owned().await.map_err(internal)?;
+        let pool = Arc::clone(&self.pool);
         let work = move || {
-            let _place = place;
-            let taken = lock(&idle).pop();
-            let mut connection = taken.map_or_else(|| connection::reader(&path), Ok)?;
-            let (outcome, _) = run_alone(&transition, &mut connection, "BEGIN DEFERRED");
-            lock(&idle).push(connection);
-            outcome
+            let _permit = permit;
+            pool.read(&transition)
         };
-        if is_quick { work() } else { tokio::task::spawn_blocking(work).await.map_err(internal)? }
+        tokio::task::spawn_blocking(work).await.map_err(internal)?
+    }
+}
+
+/// Connections that only read, opened when one is missing.
+struct Pool {
+    path: Box<Path>,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Pool {
+    fn read<T: Transition>(&self, transition: &T) -> Result<T::Output, StoreError> {
+        let taken = lock(&self.idle).pop();
+        let mut connection = taken.map_or_else(|| connection::reader(&self.path), Ok)?;
+        let (outcome, _) = run_alone(transition, &mut connection, "BEGIN DEFERRED");
+        let mut idle = lock(&self.idle);
+        if idle.len() < READERS {
+            idle.push(connection);
+        }
+        outcome
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::open_answer::OpenAnswers;
 use crate::models::agentic_loop::{AgenticLoopResult, Event, LoopOptions, execute_with_tools};
+use crate::polled::Polled;
 
 /// Is called with the name of a model and its event, as it happens.
 pub type EventSink<'a> = &'a mut (dyn FnMut(&str, &Event) + Send);
@@ -54,10 +55,10 @@ struct ModelTurn {
 
 impl Answering<'_> {
     pub async fn run(self, send: EventSink<'_>) -> Vec<Answered> {
-        let mut streams = SelectAll::new();
+        let mut streams = Polled::new(SelectAll::new());
         for (at, speaker) in self.speakers.iter().enumerate() {
             let stream = execute_with_tools(Arc::clone(speaker), self.snapshot, self.options.clone());
-            streams.push(stream.map(move |event| (at, event)).boxed());
+            streams.stream().push(stream.map(move |event| (at, event)).boxed());
         }
         let turn =
             |speaker: &Arc<dyn Provider>| ModelTurn { name: speaker.name().to_owned(), changed: false, result: None };
@@ -74,15 +75,18 @@ impl Answering<'_> {
                         send(&turn.name, &event);
                         saving.wish();
                         if let Event::Done(result) = event {
-                            self.note_spent(at, &result).await;
-                            turn.result = Some(result);
-                            // It may have to wait for those before it; till then it is safe as a draft.
-                            self.save_drafts(&mut turns, &mut saving, send).await;
-                            self.store_finished(&mut turns, &mut answered).await;
+                            turn.result = Some(Arc::clone(&result));
+                            let store = async {
+                                self.note_spent(at, &result).await;
+                                // It may have to wait for those before it; till then it is safe as a draft.
+                                self.save_drafts(&mut turns, &mut saving, send).await;
+                                self.store_finished(&mut turns, &mut answered).await;
+                            };
+                            streams.beside(store).await;
                         }
                     }
                 },
-                () = saving.due() => self.save_drafts(&mut turns, &mut saving, send).await,
+                () = saving.due() => streams.beside(self.save_drafts(&mut turns, &mut saving, send)).await,
             }
         }
     }
