@@ -70,11 +70,6 @@ patterns = ["usage limit"]
         "name = \"narrow\"\ncommand = \"/bin/sh\"\nargs = [\"{prompt_file}\"]\nprompt = \"file\"\noutput = \"text\"\n\
          [connect_back]\ngrants = \"list_agents\"\nenv = { MATSU = \"{matsu}\", DATA = \"{data_dir}\" }\n",
     ),
-    (
-        "hanging",
-        "name = \"hanging\"\ncommand = \"/bin/sh\"\nprompt = \"stdin\"\noutput = \"text\"\n\
-         version = [\"-c\", \"sleep 600\"]\n",
-    ),
     ("absent", "name = \"absent\"\ncommand = \"matsu-no-such-program\"\nprompt = \"stdin\"\noutput = \"text\"\n"),
 ];
 

@@ -24,8 +24,6 @@ fn home() -> Home {
     let text = "# Waiting\n\nWaiting in documents is cheap, as measured in 37 cases.\n";
     std::fs::write(documents.join("waiting.md"), text).unwrap();
     matsu_testkit::fake_agents::write(&home.path(".config/matsu/agents")).unwrap();
-    // Its version takes for ever, which is tested elsewhere.
-    std::fs::remove_file(home.path(".config/matsu/agents/hanging.toml")).unwrap();
     home.set("MATSU_RESEARCH_FOLDERS", documents.to_str().unwrap());
     home.set("MATSU_RESEARCH_BROWSER", "off");
     home.set("MATSU_RESEARCH_STEP_MS", "0");

@@ -14,6 +14,10 @@ fn named<'a>(said: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn every_agent_is_listed_and_a_program_that_hangs_delays_it_only_by_its_limit() {
     let bench = Bench::new();
+    // Not among the agents of all tests: each listing and each doctor would wait for it.
+    let hanging = "name = \"hanging\"\ncommand = \"/bin/sh\"\nprompt = \"stdin\"\noutput = \"text\"\n\
+                   version = [\"-c\", \"sleep 600\"]\n";
+    std::fs::write(bench.home.path(".config/matsu/agents/hanging.toml"), hanging).unwrap();
     let mut client = bench.client();
     let began = Instant::now();
     let said = client.call("list_agents", &json!({}));
