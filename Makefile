@@ -19,8 +19,8 @@ MACHETE_VERSION := 0.9.2
 FUZZ_VERSION := 0.13.2
 MDBOOK_VERSION := 0.5.2
 POSTGRES := scripts/postgres.sh run
-# Most tests wait for another process, so two run on each core.
-TEST_THREADS ?= $(shell expr 2 \* "$$(getconf _NPROCESSORS_ONLN)")
+# Most tests wait for another process, so three run on each core.
+TEST_THREADS ?= $(shell expr 3 \* "$$(getconf _NPROCESSORS_ONLN)")
 
 .PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test delivery fuzz dist dist-test release-check book build-time recording simulation
 

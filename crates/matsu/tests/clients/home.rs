@@ -159,6 +159,8 @@ impl Drop for Home {
     fn drop(&mut self) {
         // No supervisor that is left alone may start another daemon.
         let _ = std::fs::write(self.data_dir().join("stopped"), "");
+        // The folder is removed below, and the mark with it.
+        supervisors_in(self.folder.path()).into_iter().for_each(kill);
         // A daemon that a relay started outlives its relay; it must not outlive the test.
         if let Some((pid, _)) = self.announced() {
             kill(pid);
