@@ -45,22 +45,32 @@ impl From<String> for Refusal {
 }
 
 impl Connection {
-    /// A server that was late is started a second time: what made it slow, it has behind it.
+    /// A server that was late is started again and not asked for its era: it is taken for a legacy one first, then for
+    /// a modern one. Both may take as long as a handshake may.
     pub async fn open(config: &ServerConfig, environment: &[(String, String)], clock: Clock) -> Result<Self, String> {
-        match Self::open_once(config, environment, clock).await {
-            Err(Refusal { was_late: true, .. }) => Self::open_once(config, environment, clock).await,
-            opened => opened,
+        let open = async |mode| Self::open_once(config, environment, mode, clock).await;
+        let mut opened = open(auto()).await;
+        if matches!(opened, Err(Refusal { was_late: true, .. })) {
+            opened = open(ClientLifecycleMode::Initialize).await;
+            if opened.is_err() {
+                opened = open(ClientLifecycleMode::Discover { preferred_versions: vec![MODERN] }).await;
+            }
         }
-        .map_err(|refusal| refusal.words)
+        opened.map_err(|refusal| refusal.words)
     }
 
-    async fn open_once(config: &ServerConfig, environment: &[(String, String)], clock: Clock) -> Result<Self, Refusal> {
+    async fn open_once(
+        config: &ServerConfig,
+        environment: &[(String, String)],
+        mode: ClientLifecycleMode,
+        clock: Clock,
+    ) -> Result<Self, Refusal> {
         let events = Arc::new(ServerEvents::default());
         let handler = Handler(Arc::clone(&events));
         let (service, child) = match &config.transport {
             Transport::Stdio { command, args, env, cwd } => {
                 let (child, out, input) = child::start(command, args, cwd.as_deref(), environment, env)?;
-                match greet(handler, (out, input), clock).await {
+                match greet(handler, (out, input), mode, clock).await {
                     Ok(service) => (service, Some(child)),
                     Err(refusal) => {
                         child.end(clock).await;
@@ -68,7 +78,9 @@ impl Connection {
                     }
                 }
             }
-            Transport::Http { url, headers } => (greet(handler, http::transport(url, headers)?, clock).await?, None),
+            Transport::Http { url, headers } => {
+                (greet(handler, http::transport(url, headers)?, mode, clock).await?, None)
+            }
         };
         let peer = service.peer().clone();
         let connection = Self {
@@ -110,20 +122,24 @@ impl Connection {
     }
 }
 
-/// Probes for the modern era and falls back; nothing else is sent before that is settled.
+const MODERN: ProtocolVersion = ProtocolVersion::V_2026_07_28;
+
+/// Asks for the modern era and falls back.
+fn auto() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto { preferred_versions: vec![MODERN], legacy_version: Some(ProtocolVersion::V_2025_11_25) }
+}
+
+/// The handshake; nothing else is sent before it is over.
 async fn greet<T, E, A>(
     handler: Handler,
     transport: T,
+    mode: ClientLifecycleMode,
     clock: Clock,
 ) -> Result<RunningService<RoleClient, Handler>, Refusal>
 where
     T: rmcp::transport::IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let mode = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: Some(ProtocolVersion::V_2025_11_25),
-    };
     let greeted = clock.within(CONNECT_MAX, handler.serve_with_lifecycle(transport, mode)).await;
     let greeted = greeted.ok_or_else(|| format!("did not answer initialize within {} s", CONNECT_MAX.as_secs()))?;
     greeted.map_err(|error| Refusal {

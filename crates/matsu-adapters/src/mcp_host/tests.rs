@@ -216,9 +216,9 @@ async fn a_strict_server_is_greeted_first_and_a_hundred_rounds_leave_no_child() 
 #[tokio::test]
 async fn a_server_that_is_slow_to_start_is_there_all_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let (script, mark) = (folder.path().join("strict-server.py"), folder.path().join("started"));
+    let script = folder.path().join("strict-server.py");
     std::fs::write(&script, include_str!("tests/strict_server.py")).unwrap();
-    let host = host(&json!({ "slow": { "command": "python3", "args": [script, "--slow-once", mark] } }));
+    let host = host(&json!({ "slow": { "command": "python3", "args": [script, "--slow"] } }));
     assert_eq!(names(&host.for_chat("a")).await, ["ping_me"]);
     host.close_all().await;
     assert_eq!(children(&script.display().to_string()), Vec::<i32>::new());

@@ -1,15 +1,13 @@
 """A legacy MCP server that takes nothing before the handshake: whoever skips it is told so and hung up on."""
 
 import json
-import os
 import sys
 import time
 
 greeted = False
 
-# `--slow-once FILE`: the first start takes longer than anybody is asked for its era.
-if sys.argv[1:2] == ["--slow-once"] and not os.path.exists(sys.argv[2]):
-    open(sys.argv[2], "w").close()
+# `--slow`: each start takes longer than a client waits for the answer about the era.
+if sys.argv[1:2] == ["--slow"]:
     time.sleep(11)
 
 
