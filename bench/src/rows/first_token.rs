@@ -21,7 +21,7 @@ const READ_MAX: Duration = Duration::from_secs(60);
 const AT_REST: &str = "\"answering\":false";
 
 pub fn run(bench: &Bench) -> Result<Section> {
-    let bar = "≤ 5 ms over a bare stream; among fifty chats ≤ 50 ms more";
+    let bar = "≤ 1.5 ms over a bare stream; among fifty chats ≤ 50 ms more";
     let mut section = Section::new("First token of a chat with a model", bar);
     let model = model()?;
     let config = format!(
@@ -48,7 +48,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     };
     let more = |own: u64, base: u64| Some(own.saturating_sub(base) as f64);
     let over = more(alone_at.p50_ns, bare_at.p50_ns);
-    section.verdicts.push(Verdict::at_most("over a bare stream, p50 ≤ 5 ms", over, 5e6, milliseconds));
+    section.verdicts.push(Verdict::at_most("over a bare stream, p50 ≤ 1.5 ms", over, 1.5e6, milliseconds));
     let delay = more(among_at.max_ns, alone_at.p50_ns);
     section.verdicts.push(Verdict::at_most("among fifty, the worst ≤ 50 ms later", delay, 5e7, milliseconds));
     let all = [("bare stream", bare), ("Matsu", alone), ("Matsu among fifty", among)];

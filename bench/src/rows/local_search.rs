@@ -10,7 +10,8 @@ use crate::report::{Section, Table};
 use crate::verdict::Verdict;
 
 const TITLE: &str = "Local search";
-const BAR: &str = "1 GB of text is indexed in bounded memory (≤ 256 MiB here); a question is answered in ≤ 50 ms p99";
+const BAR: &str =
+    "1 GB of text is indexed in ≤ 256 MiB and ≤ 240 s; a question is answered in ≤ 50 ms p99, of 100 MB in ≤ 20 ms";
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::new(TITLE, BAR);
@@ -34,16 +35,19 @@ pub fn run(bench: &Bench) -> Result<Section> {
             format!("{:.2}", number("p50_ms")?),
             format!("{:.2}", number("p99_ms")?),
         ]);
-        if Some(size) == megabytes.last() {
-            let peak = Some(number("peak_mib")?);
-            section.verdicts.push(Verdict::at_most(format!("{size} MB in ≤ 256 MiB"), peak, 256.0, |seen| {
-                format!("{seen:.0} MiB")
-            }));
-            let p99 = Some(number("p99_ms")?);
+        let is_largest = Some(size) == megabytes.last();
+        if is_largest {
+            let (peak, seconds) = (Some(number("peak_mib")?), Some(number("index_seconds")?));
+            let indexed = format!("{size} MB indexed in");
+            let mib = |seen: f64| format!("{seen:.0} MiB");
+            section.verdicts.push(Verdict::at_most(format!("{indexed} ≤ 256 MiB"), peak, 256.0, mib));
             section
                 .verdicts
-                .push(Verdict::at_most(format!("{size} MB, p99 ≤ 50 ms"), p99, 50.0, |seen| format!("{seen:.1} ms")));
+                .push(Verdict::at_most(format!("{indexed} ≤ 240 s"), seconds, 240.0, |s| format!("{s:.0} s")));
         }
+        let p99_max = if is_largest { 50.0 } else { 20.0 };
+        let (p99, bar) = (Some(number("p99_ms")?), format!("{size} MB, p99 ≤ {p99_max} ms"));
+        section.verdicts.push(Verdict::at_most(bar, p99, p99_max, |seen| format!("{seen:.1} ms")));
     }
     section.tables.push(Table {
         caption: "Text in three scripts, words as unequal as in real text; 300 questions of one to four words"

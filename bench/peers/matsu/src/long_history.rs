@@ -20,6 +20,9 @@ use matsu_runtime::worker::Service;
 /// Ids begin with their time, so those of the past sort before all that are made now.
 const PAST: &str = "0";
 
+/// So that the log of the largest past does not grow to its size.
+const COPIES_PER_COMMIT: usize = 1_000;
+
 /// Returns how many tasks of a hundred jobs were copied.
 pub async fn fill(
     url: &str,
@@ -52,20 +55,24 @@ fn copy(path: &str, template: &TaskId, copies: usize) -> Result<()> {
         let sql = format!("CREATE TEMP TABLE of_{table} AS SELECT * FROM {table} WHERE {found_by}");
         connection.execute(&sql, [id])?;
     }
-    let transaction = connection.transaction()?;
-    {
-        let mut task = transaction.prepare(&copying(&transaction, "tasks", &[("id", "?1")])?)?;
-        let job = [("id", "'j_' || ?2 || substr(id, 4)"), ("task_id", "?1")];
-        let mut jobs = transaction.prepare(&copying(&transaction, "jobs", &job)?)?;
-        let mut changes = transaction.prepare(&copying(&transaction, "changes", &[("topic", "'task/' || ?1")])?)?;
-        for number in 0..copies {
-            let (id, past) = (past_task(number), format!("{PAST}{number:08}"));
-            task.execute(params![id])?;
-            jobs.execute(params![id, past])?;
-            changes.execute(params![id])?;
+    let mut number = 0;
+    while number < copies {
+        let transaction = connection.transaction()?;
+        {
+            let mut task = transaction.prepare(&copying(&transaction, "tasks", &[("id", "?1")])?)?;
+            let job = [("id", "'j_' || ?2 || substr(id, 4)"), ("task_id", "?1")];
+            let mut jobs = transaction.prepare(&copying(&transaction, "jobs", &job)?)?;
+            let mut changes = transaction.prepare(&copying(&transaction, "changes", &[("topic", "'task/' || ?1")])?)?;
+            for number in number..copies.min(number + COPIES_PER_COMMIT) {
+                let (id, past) = (past_task(number), format!("{PAST}{number:08}"));
+                task.execute(params![id])?;
+                jobs.execute(params![id, past])?;
+                changes.execute(params![id])?;
+            }
         }
+        transaction.commit()?;
+        number += COPIES_PER_COMMIT;
     }
-    transaction.commit()?;
     connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
     Ok(())
 }

@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 use matsu_core::limits::FRAME_BYTES_MAX;
 use rmcp::RoleServer;
-use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use rmcp::model::{
+    CallToolRequest, ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcVersion2_0, RequestId,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
@@ -115,10 +118,36 @@ fn parse_line(line: &[u8]) -> Parsed {
     if text.is_empty() {
         return Parsed::Nothing;
     }
+    if let Some(message) = tool_call(text) {
+        return Parsed::Message(Box::new(message));
+    }
     match serde_json::from_slice(text) {
         Ok(message) => Parsed::Message(Box::new(message)),
         Err(error) => refusal(text, &error).map_or(Parsed::Nothing, |refusal| Parsed::Refused(Box::new(refusal))),
     }
+}
+
+/// A request as the protocol wants it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RequestHead {
+    #[serde(rename = "jsonrpc")]
+    _version: JsonRpcVersion2_0,
+    id: RequestId,
+    method: String,
+    #[serde(rename = "params")]
+    _params: IgnoredAny,
+}
+
+/// A plain tool call. The SDK copies a message several times and then tries one kind of request after the other; what
+/// most messages are is read directly. `None`: it is something else, or not valid, and left to the SDK.
+fn tool_call(text: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+    let head = serde_json::from_slice::<RequestHead>(text).ok()?;
+    if head.method != "tools/call" {
+        return None;
+    }
+    let request = serde_json::from_slice::<CallToolRequest>(text).ok()?;
+    Some(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), head.id))
 }
 
 fn too_long() -> TxJsonRpcMessage<RoleServer> {
@@ -243,6 +272,33 @@ mod tests {
         let (messages, said) = fed(&format!("{bad}{{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"ping\"}}\n")).await;
         assert_eq!((messages, said.len()), (1, 1), "{said:?}");
         assert_eq!((&said[0]["id"], &said[0]["error"]["code"]), (&json!(7), &json!(-32600)), "{said:?}");
+    }
+
+    #[test]
+    fn a_tool_call_is_read_as_the_sdk_reads_it() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#,
+            r#"{"params":{"arguments":{"x":[1,2.5,null]},"name":"a","_meta":{"progressToken":7}},"method":"tools/call","id":"b","jsonrpc":"2.0"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":null,"more":1}}"#,
+        ] {
+            let read = tool_call(line.as_bytes()).map(|message| format!("{message:?}"));
+            let sdk: RxJsonRpcMessage<RoleServer> = serde_json::from_str(line).unwrap();
+            assert_eq!(read, Some(format!("{sdk:?}")), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_plain_tool_call_is_left_to_the_sdk() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"a"}}"#,
+            r#"{"jsonrpc":"1.0","id":1,"method":"tools/call","params":{"name":"a"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"},"result":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+        ] {
+            assert!(tool_call(line.as_bytes()).is_none(), "{line}");
+        }
     }
 
     #[tokio::test]
