@@ -35,9 +35,6 @@ if [ -z "${MATSU_BINARY:-}" ]; then
     cargo build --release --locked -p matsu
     MATSU_BINARY="${CARGO_TARGET_DIR:-target}/release/matsu"
   fi
-  if grep -qaF -e "$cargo_home/" -e "$PWD/" "$MATSU_BINARY"; then
-    echo "dist: the binary names folders of this machine, so another machine makes another one; see RUSTFLAGS in scripts/dist.sh" >&2
-  fi
 fi
 out=${MATSU_DIST:-dist}
 rm -rf "$out"
