@@ -12,7 +12,7 @@ use super::{Context, print_json};
 use crate::cli::Global;
 use crate::connect::pieces::{self, Edit};
 use crate::connect::record::Change;
-use crate::connect::{CLIENTS, Client, Undone, Wish, record};
+use crate::connect::{CLIENTS, Client, Standing, Undone, Wish, record};
 use crate::homes::Homes;
 use crate::service;
 
@@ -39,7 +39,10 @@ pub fn run(cx: &Context, global: &Global, args: &Connect) -> Result<ExitCode> {
             let names = CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ");
             format!("there is no client {name:?}; expected one of {names}")
         })?],
-        None if args.undo => CLIENTS.iter().filter(|client| is_connected(cx, client)).collect(),
+        None if args.undo => {
+            let names = record::names(&cx.config.paths.data_dir)?;
+            CLIENTS.iter().filter(|client| names.iter().any(|name| name == client.name)).collect()
+        }
         None => CLIENTS.iter().filter(|client| client.is_installed(&homes)).collect(),
     };
     if args.undo {
@@ -103,8 +106,9 @@ fn options(cx: &Context, global: &Global) -> Result<Vec<String>> {
     Ok(options)
 }
 
-pub fn is_connected(cx: &Context, client: &Client) -> bool {
-    record::exists(&cx.config.paths.data_dir, client.name)
+/// Whether a client has all that Matsu wrote for it.
+pub fn standing(cx: &Context, client: &Client) -> Result<Standing> {
+    record::standing(&cx.config.paths.data_dir, client.name)
 }
 
 fn agreed(plans: &[(&Client, Vec<Edit>)]) -> Result<bool> {

@@ -16,7 +16,7 @@ use super::{Context, connect, print_json, service};
 use crate::cli::Global;
 use crate::connect::pieces::Edit;
 use crate::connect::record::Change;
-use crate::connect::{CLIENTS, Client, record};
+use crate::connect::{CLIENTS, Client, Standing, record};
 use crate::homes::Homes;
 
 #[derive(Args, Default)]
@@ -41,7 +41,7 @@ pub fn run(cx: &Context, global: &Global, args: &Setup) -> Result<ExitCode> {
     let homes = cx.config.homes()?;
     let ask = Ask::new(args.yes || args.dry_run)?;
     if !cx.json {
-        show_found(cx, &homes);
+        show_found(cx, &homes)?;
     }
     let plan = plan(cx, global, &homes, ask)?;
     if !cx.json {
@@ -87,22 +87,28 @@ impl Plan {
     }
 }
 
-fn show_found(cx: &Context, homes: &Homes) {
+fn show_found(cx: &Context, homes: &Homes) -> Result<()> {
     let names = |found: Vec<&str>| if found.is_empty() { "none".to_owned() } else { found.join(", ") };
     let clients = CLIENTS.iter().filter(|client| client.is_installed(homes));
     say!("AI clients found: {}", names(clients.map(|client| client.title).collect()));
     let registry = Registry::load(None);
     let agents = registry.definitions.values().filter(|agent| homes.has_command(&agent.command));
     say!("Agents that can be given work: {}", names(agents.map(|agent| agent.name.as_str()).collect()));
-    for client in CLIENTS.iter().filter(|client| connect::is_connected(cx, client)) {
-        say!("{} is connected already.", client.title);
+    for client in CLIENTS {
+        match connect::standing(cx, client)? {
+            Standing::Whole => say!("{} is connected already.", client.title),
+            Standing::Partial => say!("{} was connected, but a part of what Matsu wrote for it is gone.", client.title),
+            Standing::Nothing => {}
+        }
     }
+    Ok(())
 }
 
 fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan> {
     let mut chosen = Vec::new();
-    for client in CLIENTS.iter().filter(|client| client.is_installed(homes) && !connect::is_connected(cx, client)) {
-        if ask.yes_or_no(&format!("Connect {}?", client.title), true)? {
+    for client in CLIENTS.iter().filter(|client| client.is_installed(homes)) {
+        let is_connected = connect::standing(cx, client)? == Standing::Whole;
+        if !is_connected && ask.yes_or_no(&format!("Connect {}?", client.title), true)? {
             chosen.push(client);
         }
     }

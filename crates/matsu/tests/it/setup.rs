@@ -61,6 +61,29 @@ fn setup_connects_what_it_finds_and_uninstall_restores_every_byte() {
 }
 
 #[test]
+fn setup_connects_again_what_is_on_record_and_not_in_the_files() {
+    let home = home();
+    home.run(&["connect", "claude", "--yes"]).good();
+    // As after a kill between the record and the files, and as after somebody took the entry out.
+    fs::write(home.path(".claude.json"), CLAUDE).unwrap();
+    let shown = home.run(&["setup", "--dry-run"]).good();
+    assert!(
+        shown.out.contains("Claude Code was connected, but a part of what Matsu wrote for it is gone"),
+        "{shown:?}"
+    );
+    let mended = home.run_json(&["setup", "--yes"]);
+    assert_eq!(mended["clients"], json!(["claude", "codex"]), "{mended}");
+    assert!(read(&home.path(".claude.json")).contains("mcpServers"));
+    // Only the rule for the model is gone.
+    fs::remove_file(home.path(".claude/CLAUDE.md")).unwrap();
+    assert_eq!(home.run_json(&["setup", "--yes"])["clients"], json!(["claude"]));
+    assert!(read(&home.path(".claude/CLAUDE.md")).contains("Matsu"));
+    assert_eq!(home.run_json(&["setup", "--yes"])["outcome"], "nothing");
+    home.run(&["uninstall", "--yes"]).good();
+    assert_untouched(&home);
+}
+
+#[test]
 fn setup_changes_nothing_without_an_answer_or_where_a_file_is_broken() {
     let home = home();
     let asked = home.run(&["setup"]);
