@@ -38,6 +38,7 @@ mod feedback;
 mod gc;
 mod hook;
 mod installed;
+mod lasting;
 mod limits;
 mod logs;
 mod loop_run;

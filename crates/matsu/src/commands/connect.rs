@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::ask::Ask;
-use super::{Context, print_json};
+use super::{Context, lasting, print_json};
 use crate::cli::Global;
 use crate::connect::pieces::{self, Edit};
 use crate::connect::record::Change;
@@ -70,8 +70,7 @@ pub fn plans(
     clients: &[&'static Client],
     hooks: bool,
 ) -> Result<Vec<(&'static Client, Vec<Edit>)>> {
-    let program = std::env::current_exe().context("cannot find this program on disk")?;
-    let wish = Wish { program, options: options(cx, global)?, hooks };
+    let wish = Wish { program: lasting::program()?, options: options(cx, global)?, hooks };
     let edits = |client: &'static Client| {
         let texts = record::texts_without(&cx.config.paths.data_dir, client.name)?;
         Ok((client, pieces::edits(client, homes, &wish, &texts)?))

@@ -4,6 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
+/// How it is installed for good by those who also run it once without installing it.
+pub const NPM_INSTALL: &str = "npm install --global @matsu/cli";
+pub const UV_INSTALL: &str = "uv tool install matsu-cli";
+pub const PIPX_INSTALL: &str = "pipx install matsu-cli";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Installed {
     Npm,
@@ -83,6 +88,9 @@ mod tests {
         let release: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
         let name = |key: &str| release[key].as_str().unwrap().to_owned();
         let (npm, pypi, deb) = (name("npm"), name("pypi"), name("deb"));
+        assert_eq!(NPM_INSTALL, format!("npm install --global {npm}"));
+        assert_eq!(UV_INSTALL, format!("uv tool install {pypi}"));
+        assert_eq!(PIPX_INSTALL, format!("pipx install {pypi}"));
         assert_eq!(Installed::Npm.upgrade(), format!("npm install --global {npm}@latest"));
         assert_eq!(Installed::Npm.remove(), format!("npm uninstall --global {npm}"));
         assert_eq!(Installed::Pip.upgrade(), format!("pip install --upgrade {pypi}"));

@@ -12,7 +12,7 @@ use matsu_adapters::agents::registry::Registry;
 use serde_json::json;
 
 use super::ask::Ask;
-use super::{Context, connect, print_json, service};
+use super::{Context, connect, lasting, print_json, service};
 use crate::cli::Global;
 use crate::connect::pieces::Edit;
 use crate::connect::record::Change;
@@ -38,6 +38,8 @@ struct Plan {
 }
 
 pub fn run(cx: &Context, global: &Global, args: &Setup) -> Result<ExitCode> {
+    // Said before the first question: a program that goes away can be connected to nothing.
+    lasting::program()?;
     let homes = cx.config.homes()?;
     let ask = Ask::new(args.yes || args.dry_run)?;
     if !cx.json {
