@@ -113,9 +113,7 @@ pub fn standing(cx: &Context, client: &Client) -> Result<Standing> {
 fn agreed(plans: &[(&Client, Vec<Edit>)]) -> Result<bool> {
     for (client, edits) in plans {
         say!("{}", client.title);
-        for edit in edits {
-            say!("  {} in {}", edit.what, edit.file.display());
-        }
+        edits.iter().flat_map(Edit::lines).for_each(|line| say!("{line}"));
     }
     Ask::new(false)?.yes_or_no("Write this?", false)
 }

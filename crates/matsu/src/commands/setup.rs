@@ -14,7 +14,7 @@ use serde_json::json;
 use super::ask::Ask;
 use super::{Context, connect, lasting, print_json, service};
 use crate::cli::Global;
-use crate::connect::pieces::Edit;
+use crate::connect::pieces::{Edit, indented};
 use crate::connect::record::Change;
 use crate::connect::{CLIENTS, Client, Standing, record};
 use crate::homes::Homes;
@@ -24,7 +24,7 @@ pub struct Setup {
     /// Take the default answer to every question
     #[arg(long, short)]
     pub yes: bool,
-    /// Show what would be written, and write nothing
+    /// Show every line that would be written, and write nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -47,7 +47,7 @@ pub fn run(cx: &Context, global: &Global, args: &Setup) -> Result<ExitCode> {
     }
     let plan = plan(cx, global, &homes, ask)?;
     if !cx.json {
-        show(cx, &plan)?;
+        show(cx, global, &plan)?;
     }
     if plan.is_empty() {
         return finish(cx, &plan, "nothing", "There is nothing to set up: every client that was found is connected.");
@@ -128,12 +128,11 @@ fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan> 
     Ok(Plan { clients, hooks, service, settings })
 }
 
-fn show(cx: &Context, plan: &Plan) -> Result<()> {
-    for edit in plan.edits() {
-        say!("  {} in {}", edit.what, edit.file.display());
-    }
+fn show(cx: &Context, global: &Global, plan: &Plan) -> Result<()> {
+    plan.edits().flat_map(Edit::lines).for_each(|line| say!("{line}"));
     if plan.service {
         say!("  a service in {}", crate::service::file(&cx.config)?.display());
+        indented(&service::text(cx, global)?).iter().for_each(|line| say!("{line}"));
     }
     Ok(())
 }
@@ -146,6 +145,7 @@ fn finish(cx: &Context, plan: &Plan, outcome: &str, words: &str) -> Result<ExitC
             "hooks": plan.hooks,
             "service": plan.service,
             "files": plan.edits().map(|edit| &edit.file).collect::<Vec<_>>(),
+            "texts": plan.edits().map(Edit::text).collect::<Vec<_>>(),
         }));
         return Ok(ExitCode::SUCCESS);
     }

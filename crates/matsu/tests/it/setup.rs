@@ -41,9 +41,22 @@ fn setup_connects_what_it_finds_and_uninstall_restores_every_byte() {
     let home = home();
     let shown = home.run_json(&["setup", "--dry-run"]);
     assert_eq!((&shown["outcome"], &shown["clients"]), (&json!("shown"), &json!(["claude", "codex"])), "{shown}");
+    let texts = shown["texts"].as_array().unwrap();
+    assert_eq!(texts.len(), shown["files"].as_array().unwrap().len(), "{shown}");
+    let read_first = home.run(&["setup", "--dry-run"]).good().out;
     assert_untouched(&home);
 
     let done = home.run(&["setup", "--yes"]).good();
+    // Every line that was written was shown before, and shown in its own place.
+    for name in
+        [".claude.json", ".claude/CLAUDE.md", ".claude/settings.json", ".codex/config.toml", ".codex/hooks.json"]
+    {
+        let written = read(&home.path(name)).replace(CLAUDE, "").replace(CODEX, "");
+        let lines = written.lines().map(str::trim).filter(|line| line.len() > 2 && !CLAUDE.contains(*line));
+        let unseen: Vec<&str> = lines.filter(|line| !read_first.contains(*line)).collect();
+        assert!(unseen.is_empty(), "{name}: {unseen:?} is not in\n{read_first}");
+    }
+    assert!(read_first.contains("\n      command = "), "{read_first}");
     for part in ["AI clients found: Claude Code, Codex", "the MCP server in", "matsu uninstall"] {
         assert!(done.out.contains(part), "{part}: {}", done.out);
     }
