@@ -83,24 +83,19 @@ pub fn changes<'a>(plans: &'a [(&'static Client, Vec<Edit>)]) -> Vec<Change<'a>>
     plans.iter().map(|(client, edits)| Change { name: client.name, edits, replaces: true }).collect()
 }
 
-/// What was passed here to choose a store, for the client to pass as well.
+/// What chose the data directory and the store here, by flag or environment, for the client to pass: it starts the
+/// program in another folder, where a relative path would mean another file.
 fn options(cx: &Context, global: &Global) -> Result<Vec<String>> {
-    let path = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
+    let path = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
     let mut options = Vec::new();
-    if let Some(folder) = &global.data_dir {
-        options.extend(["--data-dir".to_owned(), path(folder)]);
+    if global.data_dir.is_some() || cx.config.unusual_data_dir().is_some() {
+        options.extend(["--data-dir".to_owned(), path(&cx.config.paths.data_dir)]);
     }
     if let Some(file) = &global.config {
         options.extend(["--config".to_owned(), path(file)]);
     }
-    match &global.store {
-        Some(url) if url.starts_with("postgres") => bail!(
-            "--store {}: a client's file must not contain a password; set store.url in the configuration file instead",
-            crate::config::without_password(url)
-        ),
-        // The client starts it in another folder, where a relative path would mean another file.
-        Some(_) => options.extend(["--store".to_owned(), cx.config.store_url().to_owned()]),
-        None => {}
+    if let Some(url) = cx.config.store_to_write("a client's file")? {
+        options.extend(["--store".to_owned(), url.to_owned()]);
     }
     Ok(options)
 }

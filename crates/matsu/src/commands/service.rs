@@ -61,7 +61,7 @@ pub fn remove_quietly(cx: &Context) -> Result<Option<PathBuf>> {
 pub fn text(cx: &Context, global: &Global) -> Result<String> {
     let unit = Unit {
         program: lasting::program()?.display().to_string(),
-        arguments: process::service_arguments(&cx.config, global),
+        arguments: process::service_arguments(&cx.config, global)?,
         path: std::env::join_paths(cx.config.homes()?.path)?.display().to_string(),
         log: cx.config.paths.daemon_log().display().to_string(),
     };

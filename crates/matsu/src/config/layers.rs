@@ -153,6 +153,11 @@ impl Layers {
         self.settings.get(name).map_or("", |setting| &setting.value)
     }
 
+    /// Who said it.
+    pub fn source(&self, name: &str) -> &Source {
+        self.settings.get(name).map_or(&Source::Default, |setting| &setting.source)
+    }
+
     /// Numbers were checked when they came in.
     pub fn number(&self, name: &str) -> u64 {
         self.text(name).parse().unwrap_or_default()

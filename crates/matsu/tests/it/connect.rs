@@ -186,6 +186,36 @@ fn the_store_that_was_chosen_here_is_the_one_of_the_client() {
 }
 
 #[test]
+fn data_directory_and_store_of_the_environment_are_those_of_the_client_and_of_the_service() {
+    let home = home();
+    let (data, store) = (home.path("elsewhere"), format!("sqlite:{}", home.path("other.db").display()));
+    let here = |args: &[&str]| {
+        let mut command = home.bare(args);
+        command.env("MATSU_DATA_DIR", &data).env("MATSU_STORE_URL", &store);
+        run(command)
+    };
+    here(&["connect", "claude", "--yes"]).good();
+    let claude: Value = serde_json::from_str(&read(&home.path(".claude.json"))).unwrap();
+    let args = serde_json::json!(["--data-dir", data, "--store", store, "mcp", "--root", ".", "--hold", "3580"]);
+    assert_eq!(claude["mcpServers"]["matsu"]["args"], args);
+    let written = here(&["service", "install", "--no-start", "--json"]).good().json();
+    let unit = read(Path::new(written["file"].as_str().unwrap()));
+    assert!(unit.contains(data.to_str().unwrap()) && unit.contains(&store), "{unit}");
+    // What is usual is not written.
+    run(home.bare(&["connect", "gemini", "--yes"])).good();
+    let gemini: Value = serde_json::from_str(&read(&home.path(".gemini/settings.json"))).unwrap();
+    assert_eq!(gemini["mcpServers"]["matsu"]["args"][0], "mcp", "{gemini}");
+
+    for what in [&["connect", "codex", "--yes"][..], &["service", "install", "--no-start"]] {
+        let mut secret = home.bare(what);
+        secret.env("MATSU_STORE_URL", "postgres://me:secret@host/db");
+        let refused = run(secret);
+        assert!(refused.code == 1 && refused.err.contains("MATSU_STORE_URL"), "{refused:?}");
+        assert!(refused.err.contains("store.url") && !refused.err.contains("secret"), "{refused:?}");
+    }
+}
+
+#[test]
 fn hooks_for_every_client_that_was_found() {
     let home = home().with_variable("PATH", "/usr/bin:/bin");
     let done = home.run(&["connect", "--yes", "--hooks"]).good();
