@@ -396,6 +396,8 @@ row_release() {
     fault 'not those that xtask generates' bash -c 'sed -i s/1/2/ plugins/gemini/gemini-extension.json && git commit --quiet --all --message other'
     fault 'is not below' sed -i 's/some-owner/other-owner/' crates/matsu/Cargo.toml
     fault 'has another sum than SHA256SUMS' bash -c 'echo >>dist/server.json'
+    fault 'has no archive of the program' bash -c 'rm dist/matsu-*-linux-gnu.tar.gz && sed -i "/linux-gnu.tar.gz/d" dist/SHA256SUMS'
+    fault "has no $archive.cdx.json" bash -c 'rm dist/*.cdx.json && sed -i "/cdx.json/d" dist/SHA256SUMS'
     fault 'has no .whl' bash -c 'rm dist/*.whl && sed -i "/whl/d" dist/SHA256SUMS'
     fault 'is not the file of the repository' bash -c '
       mkdir -p "$0/plugins" && tar -xzf dist/*-plugins.tar.gz -C "$0/plugins" && echo >>"$0"/plugins/*/plugins/gemini/GEMINI.md
