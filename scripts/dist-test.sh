@@ -386,6 +386,10 @@ row_release() {
     MATSU_BINARY="$scratch/$archive/matsu" scripts/dist.sh >/dev/null
     scripts/release-check.sh --tag "v$version" >"$scratch/said" 2>&1 || { cat "$scratch/said" >&2; exit 1; }
     grep -q "version $version can be published" "$scratch/said"
+    # What the page of the release says is this version's section alone.
+    python3 scripts/dist/notes.py >"$scratch/notes"
+    grep -q '^- ' "$scratch/notes"
+    if grep -q -e '^## ' -e '^# ' "$scratch/notes"; then echo "dist-test: the notes of the release have more than one section" >&2; exit 1; fi
 
     refused 'the tag is v9.9.9' scripts/release-check.sh --tag v9.9.9
     fault 'names the placeholder EXAMPLE-OWNER' sed -i 's/some-owner/EXAMPLE-OWNER/' release.json
