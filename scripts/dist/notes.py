@@ -3,7 +3,7 @@
 import re
 import sys
 
-from common import ROOT, VERSION
+from common import RELEASE, ROOT, VERSION
 
 
 def section(text, version):
@@ -17,6 +17,8 @@ def main():
     notes = section((ROOT / "CHANGELOG.md").read_text(), VERSION)
     if not notes:
         sys.exit(f"notes: CHANGELOG.md has no lines below '## [{VERSION}] - DATE'; move what is under Unreleased there")
+    # On that page a relative link leads nowhere.
+    notes = notes.replace("](docs/", f"]({RELEASE['repository']}/blob/v{VERSION}/docs/")
     # GitHub refuses longer ones.
     if len(notes) > 125_000:
         sys.exit(f"notes: the section of {VERSION} in CHANGELOG.md has {len(notes)} characters; at most 125,000 can be published. Shorten it")
