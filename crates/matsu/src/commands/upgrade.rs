@@ -24,7 +24,7 @@ pub struct Upgrade {
 const HERE: &str = env!("CARGO_PKG_VERSION");
 
 pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
-    let installed = Installed::here()?;
+    let upgrade = Installed::here()?.upgrade(cx.config.repository());
     let daemon = announce::read_server_json(&cx.config.paths).map(|server| server.version);
     let newest = if args.check { Some(releases::newest(cx.config.repository()).await) } else { None };
     let (newest, error) = match newest {
@@ -34,7 +34,7 @@ pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
     };
     if cx.json {
         print_json(&json!({
-            "version": HERE, "daemon": daemon, "newest": newest, "error": error, "upgrade": installed.upgrade(),
+            "version": HERE, "daemon": daemon, "newest": newest, "error": error, "upgrade": upgrade,
         }));
         return Ok(if error.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
@@ -47,7 +47,7 @@ pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
     }
     match (newest, error) {
         (Some(newest), _) => match compare(HERE, &newest) {
-            Ordering::Less => say!("Newest release: {newest}. Upgrade with: {}", installed.upgrade()),
+            Ordering::Less => say!("Newest release: {newest}. Upgrade with: {upgrade}"),
             Ordering::Equal => say!("This is the newest release."),
             Ordering::Greater => say!("Newest release: {newest}. This program is newer; there is nothing to do."),
         },
@@ -55,7 +55,7 @@ pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
             say!("The newest release is unknown: {error}");
             return Ok(ExitCode::FAILURE);
         }
-        (None, None) => say!("Upgrade with: {}", installed.upgrade()),
+        (None, None) => say!("Upgrade with: {upgrade}"),
     }
     Ok(ExitCode::SUCCESS)
 }

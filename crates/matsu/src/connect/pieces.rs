@@ -206,7 +206,7 @@ fn add_hooks(edits: &mut Vec<Edit>, hooks: &Hooks, wish: &Wish, texts: &Texts) -
     Ok(())
 }
 
-fn shell_word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c));
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

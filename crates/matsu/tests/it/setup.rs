@@ -65,8 +65,14 @@ fn setup_connects_what_it_finds_and_uninstall_restores_every_byte() {
     let again = home.run_json(&["setup", "--yes"]);
     assert_eq!(again["outcome"], "nothing", "{again}");
 
+    let page = home.path(".local/share/man/man1/matsu.1");
+    fs::create_dir_all(page.parent().unwrap()).unwrap();
+    fs::write(&page, ".TH matsu").unwrap();
     let gone = home.run(&["uninstall", "--yes"]).good();
     assert!(gone.out.contains("Your data is still in"), "{}", gone.out);
+    let left = format!("rm {}", page.display());
+    assert!(gone.out.contains(&left), "what the installer wrote is named: {}", gone.out);
+    assert!(gone.out.contains(&format!("rm {}\n", env!("CARGO_BIN_EXE_matsu"))), "{}", gone.out);
     assert_untouched(&home);
     assert!(home.data_dir().exists());
     home.run(&["uninstall", "--data", "--yes"]);
