@@ -79,7 +79,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Global;
 use crate::client::field;
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, WrongFlag};
 use crate::context::Context;
 use crate::{logging, relay};
 
@@ -301,7 +301,7 @@ pub fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
     } else {
         eprintln!("matsu: {text}");
     }
-    ExitCode::FAILURE
+    if error.is::<WrongFlag>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// One line on stdout. If it cannot be written, there is no place to report that.
