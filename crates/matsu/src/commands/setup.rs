@@ -93,7 +93,7 @@ fn show_found(cx: &Context, homes: &Homes) -> Result<()> {
     let names = |found: Vec<&str>| if found.is_empty() { "none".to_owned() } else { found.join(", ") };
     let clients = CLIENTS.iter().filter(|client| client.is_installed(homes));
     say!("AI clients found: {}", names(clients.map(|client| client.title).collect()));
-    let registry = Registry::load(None);
+    let registry = Registry::load(cx.config.agent_definitions().as_deref());
     let agents = registry.definitions.values().filter(|agent| homes.has_command(&agent.command));
     say!("Agents that can be given work: {}", names(agents.map(|agent| agent.name.as_str()).collect()));
     for client in CLIENTS {
@@ -120,12 +120,37 @@ fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan> 
     let service = crate::service::can_install(&cx.config)?
         && ask.yes_or_no("Start Matsu with the machine, so that work continues after a restart?", true)?;
     let typed = match cx.config.research_folders().is_empty() {
-        true => ask.line("Folders that research may search, separated by colons (empty: none): ")?,
+        true => folders(cx, homes, ask)?,
         false => String::new(),
     };
-    let channel = if cx.config.layers.notify.is_empty() { notices::ask(ask)? } else { None };
-    let settings = settings::edit(cx, homes, &typed, channel.as_deref())?;
+    let settings = match cx.config.layers.notify.is_empty() {
+        true => with_channel(cx, homes, ask, &typed)?,
+        false => settings::edit(cx, homes, &typed, None)?,
+    };
     Ok(Plan { clients, hooks, service, settings })
+}
+
+/// What was typed, once it can be written. Nothing can always be written.
+fn folders(cx: &Context, homes: &Homes, ask: Ask) -> Result<String> {
+    loop {
+        let typed = ask.line("Folders that research may search, separated by colons (empty: none): ")?;
+        match settings::edit(cx, homes, &typed, None) {
+            Err(error) if !typed.is_empty() => say!("{error:#}"),
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(typed),
+        }
+    }
+}
+
+/// The folders and the answer about notices, once both can be written.
+fn with_channel(cx: &Context, homes: &Homes, ask: Ask, typed: &str) -> Result<Option<Edit>> {
+    loop {
+        let channel = notices::ask(ask)?;
+        match settings::edit(cx, homes, typed, channel.as_deref()) {
+            Err(error) if channel.is_some() => say!("{error:#}"),
+            written => return written,
+        }
+    }
 }
 
 fn show(cx: &Context, global: &Global, plan: &Plan) -> Result<()> {

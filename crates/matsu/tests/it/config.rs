@@ -165,7 +165,7 @@ fn a_wrong_option_is_a_wrong_command_line_and_makes_no_folder() {
     assert!(typo.code == 2 && typo.err.contains("there is no folder"), "{typo:?}");
     assert!(!home.path("typo").exists(), "nothing was made");
     let said = home.run(&["tasks", "--json", "--store", &store]);
-    assert_eq!((said.code, &said.json()["ok"]), (2, &serde_json::json!(false)), "{said:?}");
+    assert_eq!((said.code, &said.json()["ok"]), (2, &json!(false)), "{said:?}");
 }
 
 #[test]

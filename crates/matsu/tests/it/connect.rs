@@ -134,6 +134,13 @@ fn nothing_is_done_unasked() {
     fs::write(home.path(".claude.json"), "{ \"mcpServers\": { \"matsu\": {} } }").unwrap();
     let taken = home.run(&["connect", "claude", "--yes"]);
     assert!(taken.code == 1 && taken.err.contains("that Matsu did not write"), "{taken:?}");
+    for broken in ["model = \n", "mcp_servers = 3\n", "mcp_servers = { other = { command = \"x\" } }\n"] {
+        fs::write(home.path(".codex/config.toml"), broken).unwrap();
+        let refused = home.run(&["connect", "codex", "--yes"]);
+        assert!(refused.code == 1 && refused.err.contains(".codex/config.toml was not changed"), "{refused:?}");
+        assert_eq!(read(&home.path(".codex/config.toml")), broken);
+        assert!(!home.path(".codex/AGENTS.md").exists() && !home.data("connect/codex.json").exists(), "{broken}");
+    }
     let unknown = home.run(&["connect", "emacs", "--yes"]);
     assert!(unknown.code == 1 && unknown.err.contains("claude, codex, gemini"), "{unknown:?}");
 }

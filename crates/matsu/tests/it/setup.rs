@@ -143,6 +143,32 @@ fn setup_asks_on_a_terminal_and_writes_the_folders_it_is_given() {
 }
 
 #[test]
+fn setup_asks_again_for_folders_that_cannot_be_written_and_adds_to_a_table_that_is_there() {
+    let home = home();
+    fs::create_dir_all(home.path("notes")).unwrap();
+    fs::create_dir_all(home.path(".config/matsu/agents")).unwrap();
+    let file = home.path(".config/matsu/config.toml");
+    let before = "[research]\nstep_ms = 7\n[notify.me]\nkind = \"desktop\"\n";
+    fs::write(&file, before).unwrap();
+    let own = home.path(".config/matsu/agents/own.toml");
+    fs::write(own, "name = \"own\"\ncommand = \"cat\"\nprompt = \"stdin\"\noutput = \"text\"\n").unwrap();
+    // Both clients: no. Folders: one that is not there, then one that is. Write this: yes.
+    let typed = format!("n\nn\n/no/such/folder\n{}\n\n", home.path("notes").display());
+    let said = on_a_terminal(&home, &["setup"], &typed);
+    assert!(said.contains("/no/such/folder is not a folder"), "{said}");
+    assert!(said.lines().any(|line| line.contains("can be given work:") && line.contains("own")), "{said}");
+    let folders = format!("folders = \"{}\"\n", home.path("notes").display());
+    assert_eq!(read(&file), before.replacen("[research]\n", &format!("[research]\n{folders}"), 1));
+    home.run(&["uninstall", "--yes"]).good();
+    assert_eq!(read(&file), before);
+    // A table that nothing can be added to, then no folders; nothing else is wished for.
+    fs::write(&file, before.replace("[research]\nstep_ms", "research.step_ms")).unwrap();
+    let typed = format!("n\nn\n{}\n\n", home.path("notes").display());
+    let said = on_a_terminal(&home, &["setup"], &typed);
+    assert!(said.contains("by hand") && said.contains("nothing to set up"), "{said}");
+}
+
+#[test]
 fn the_first_time_on_a_terminal_is_setup() {
     let home = home();
     // Both clients: no. Folders and notices: none.
