@@ -47,14 +47,19 @@ fn setup_connects_what_it_finds_and_uninstall_restores_every_byte() {
     assert_untouched(&home);
 
     let done = home.run(&["setup", "--yes"]).good();
-    // Every line that was written was shown before, and shown in its own place.
-    for name in
-        [".claude.json", ".claude/CLAUDE.md", ".claude/settings.json", ".codex/config.toml", ".codex/hooks.json"]
-    {
-        let written = read(&home.path(name)).replace(CLAUDE, "").replace(CODEX, "");
-        let lines = written.lines().map(str::trim).filter(|line| line.len() > 2 && !CLAUDE.contains(*line));
-        let unseen: Vec<&str> = lines.filter(|line| !read_first.contains(*line)).collect();
-        assert!(unseen.is_empty(), "{name}: {unseen:?} is not in\n{read_first}");
+    // What was shown is all that was written: without it every file is as it was before.
+    for (file, text) in shown["files"].as_array().unwrap().iter().zip(texts) {
+        let file = Path::new(file.as_str().unwrap());
+        let mut left = read(file);
+        for line in text.as_str().unwrap().lines().rev().filter(|line| !line.is_empty()) {
+            let at = left.rfind(line).unwrap_or_else(|| panic!("{line:?} is not in {}:\n{left}", file.display()));
+            left.replace_range(at..at + line.len(), "");
+            assert!(read_first.contains(&format!("\n      {line}\n")), "{line:?} is not in\n{read_first}");
+        }
+        let before = [(".claude.json", CLAUDE), (".codex/config.toml", CODEX)];
+        let before = before.iter().find(|(name, _)| file.ends_with(name)).map_or("", |(_, before)| *before);
+        let plain = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(plain(&left), plain(before), "{}", file.display());
     }
     assert!(read_first.contains("\n      command = "), "{read_first}");
     for part in ["AI clients found: Claude Code, Codex", "the MCP server in", "matsu uninstall"] {
