@@ -8,6 +8,7 @@ pub mod notify;
 pub mod prices;
 pub mod providers;
 mod research;
+mod started_elsewhere;
 mod wrong_flag;
 
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ use crate::cli::Global;
 use crate::homes::Homes;
 use crate::paths::Paths;
 
-pub use layers::{Layers, Source};
+pub use layers::Layers;
 pub use wrong_flag::WrongFlag;
 
 /// What an MCP server is given of our environment; everything else stays here.
@@ -133,33 +134,6 @@ impl Config {
             path: std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default(),
             home,
         })
-    }
-
-    /// The data directory, if a program that is started without this environment and these flags would use another.
-    pub fn unusual_data_dir(&self) -> Option<&Path> {
-        let usual = self.environment.get("HOME").map(|home| Path::new(home).join(".local/share/matsu"));
-        Some(self.paths.data_dir.as_path()).filter(|folder| usual.as_deref() != Some(folder))
-    }
-
-    /// The store, if a flag or the environment names it: it is written into `file`, whose program is started without
-    /// them.
-    ///
-    /// # Errors
-    /// It is a PostgreSQL server, whose address has a password.
-    pub fn store_to_write(&self, file: &str) -> Result<Option<&str>> {
-        let source = self.layers.source("store.url");
-        let name = match source {
-            Source::Default | Source::File(_) => return Ok(None),
-            Source::Flag => "--store",
-            Source::Environment(variable) => variable.as_str(),
-        };
-        let url = self.store_url();
-        anyhow::ensure!(
-            !url.starts_with("postgres"),
-            "{name} {}: {file} must not contain a password; set store.url in the configuration file instead",
-            without_password(url)
-        );
-        Ok(Some(url))
     }
 
     pub fn store_url(&self) -> &str {
