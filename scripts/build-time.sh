@@ -12,7 +12,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 unset CARGO_TARGET_DIR
-prints= all=
+prints='' all=''
 for option in "$@"; do
   case $option in
     --print) prints=1 ;;
