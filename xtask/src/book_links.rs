@@ -27,7 +27,8 @@ pub fn run() -> ExitCode {
 fn book() -> io::Result<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let release: Value = serde_json::from_str(&std::fs::read_to_string(root.join("release.json"))?)?;
-    let repository = release["repository"].as_str().ok_or_else(|| io::Error::other("release.json has no repository"))?;
+    let repository =
+        release["repository"].as_str().ok_or_else(|| io::Error::other("release.json has no repository"))?;
     let mut input = String::new();
     io::stdin().read_to_string(&mut input)?;
     let mut input: Value = serde_json::from_str(&input)?;
@@ -91,7 +92,8 @@ mod tests {
     #[test]
     fn links_out_of_the_book_get_the_address_of_the_repository_and_others_stay() {
         let address = |path: &str| format!("https://example.org/blob/HEAD/{path}");
-        let text = "ä `ö [x](../no.md)` [s](../SECURITY.md#bugs) [`a/`](../agents) [b](b.md) [c](https://example.com)\n";
+        let text =
+            "ä `ö [x](../no.md)` [s](../SECURITY.md#bugs) [`a/`](../agents) [b](b.md) [c](https://example.com)\n";
         assert_eq!(
             with_addresses("agents.md", text, &address),
             "ä `ö [x](../no.md)` [s](https://example.org/blob/HEAD/SECURITY.md#bugs) \
