@@ -52,6 +52,9 @@ home() {
   export HOME="$scratch/$1" XDG_DATA_HOME="$scratch/$1/.local/share" XDG_CONFIG_HOME="$scratch/$1/.config" XDG_CACHE_HOME="$scratch/$1/.cache"
 }
 
+# count FOLDER TEST…: how many files find(1) finds. To be compared as a number: the wc of macOS puts spaces before it.
+count() { find "$@" | wc -l; }
+
 handshake() { python3 "$here/scripts/dist/handshake.py" "$version" "$@"; }
 
 # serve_files FOLDER: a file server on loopback; its address is in $address.
@@ -159,7 +162,7 @@ row_deb() {
   dpkg --root="$root" --force-not-root --force-depends --log="$scratch/dpkg.log" -i "$deb" >"$scratch/dpkg.out" 2>&1 || { cat "$scratch/dpkg.out" >&2; exit 1; }
   [ "$("$root/usr/bin/matsu" --version)" = "matsu $version" ]
   grep -qx 'ExecStart=/usr/bin/matsu serve' "$root/usr/lib/systemd/user/matsu.service"
-  [ "$(find "$root/usr" -type f -perm /022 | wc -l)" = 0 ]
+  [ "$(count "$root/usr" -type f -perm /022)" -eq 0 ]
   local needed
   needed=$(dpkg-deb -f "$deb" Depends | sed -n 's/.*libc6 (>= \([0-9.]*\)).*/\1/p')
   dpkg --compare-versions "$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)" ge "$needed"
@@ -229,7 +232,7 @@ row_installer() {
   refused 'cannot download' env MATSU_DOWNLOADS="$address/none" sh "$dist/install.sh"
   refused 'set MATSU_INSTALL_DIR' env MATSU_INSTALL_DIR=/proc/none sh "$dist/install.sh"
   [ "$(sha256sum "$HOME/.local/bin/matsu")" = "$before" ]
-  [ "$(find "$HOME/.local/bin" -mindepth 1 | wc -l)" = 1 ]
+  [ "$(count "$HOME/.local/bin" -mindepth 1)" -eq 1 ]
   ok "the installer installs from a file server, and leaves what was there if the archive is cut off or missing"
   if ! script -qec true /dev/null >/dev/null 2>&1; then not_run "the installer on a terminal ('script' is missing)"; return; fi
   echo '{}' >"$HOME/.claude.json"
@@ -289,9 +292,9 @@ row_bare() {
   wait "$installer" 2>/dev/null || true
   [ "$(sha256sum "$HOME/.local/bin/matsu")" = "$before" ]
   "$HOME/.local/bin/matsu" --version >/dev/null
-  [ "$(find "$HOME/.local/bin" -name '.matsu-new-*' | wc -l)" = 1 ]
+  [ "$(count "$HOME/.local/bin" -name '.matsu-new-*')" -eq 1 ]
   MATSU_DOWNLOADS="$address" sh "$dist/install.sh" >/dev/null
-  [ "$(find "$HOME/.local/bin" -mindepth 1 | wc -l)" = 1 ]
+  [ "$(count "$HOME/.local/bin" -mindepth 1)" -eq 1 ]
   ok "an installation that is killed leaves the old program, and the next one clears what it left"
 }
 
@@ -355,7 +358,7 @@ row_monitor() {
   # A second line for the same end would come within seconds.
   sleep 10
   kill "$monitor"
-  [ "$(wc -l <"$HOME/news")" = 1 ] || { cat "$HOME/news" >&2; exit 1; }
+  [ "$(wc -l <"$HOME/news")" -eq 1 ] || { cat "$HOME/news" >&2; exit 1; }
   ok "the monitor of the Claude Code plugin prints one line for work that has ended"
 }
 
@@ -383,6 +386,10 @@ row_release() {
     MATSU_BINARY="$scratch/$archive/matsu" scripts/dist.sh >/dev/null
     scripts/release-check.sh --tag "v$version" >"$scratch/said" 2>&1 || { cat "$scratch/said" >&2; exit 1; }
     grep -q "version $version can be published" "$scratch/said"
+    # What the page of the release says is this version's section alone.
+    python3 scripts/dist/notes.py >"$scratch/notes"
+    grep -q '^- ' "$scratch/notes"
+    if grep -q -e '^## ' -e '^# ' "$scratch/notes"; then echo "dist-test: the notes of the release have more than one section" >&2; exit 1; fi
 
     refused 'the tag is v9.9.9' scripts/release-check.sh --tag v9.9.9
     fault 'names the placeholder EXAMPLE-OWNER' sed -i 's/some-owner/EXAMPLE-OWNER/' release.json
@@ -393,6 +400,8 @@ row_release() {
     fault 'not those that xtask generates' bash -c 'sed -i s/1/2/ plugins/gemini/gemini-extension.json && git commit --quiet --all --message other'
     fault 'is not below' sed -i 's/some-owner/other-owner/' crates/matsu/Cargo.toml
     fault 'has another sum than SHA256SUMS' bash -c 'echo >>dist/server.json'
+    fault 'has no archive of the program' bash -c 'rm dist/matsu-*-linux-gnu.tar.gz && sed -i "/linux-gnu.tar.gz/d" dist/SHA256SUMS'
+    fault "has no $archive.cdx.json" bash -c 'rm dist/*.cdx.json && sed -i "/cdx.json/d" dist/SHA256SUMS'
     fault 'has no .whl' bash -c 'rm dist/*.whl && sed -i "/whl/d" dist/SHA256SUMS'
     fault 'is not the file of the repository' bash -c '
       mkdir -p "$0/plugins" && tar -xzf dist/*-plugins.tar.gz -C "$0/plugins" && echo >>"$0"/plugins/*/plugins/gemini/GEMINI.md

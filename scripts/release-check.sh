@@ -69,11 +69,20 @@ for path in dist.iterdir():
         found[path.name] = re.search(r'version "(.+)"', path.read_text()).group(1)
     elif path.name == "install.sh":
         found[path.name] = re.search(r"^version='(.+)'$", path.read_text(), re.M).group(1)
+    elif path.name.endswith(".cdx.json"):
+        found[path.name] = json.loads(path.read_text())["metadata"]["component"]["version"]
     elif path.name.endswith(".tar.gz"):
-        found[path.name] = re.match(r"matsu-([0-9][^-]*)-", path.name).group(1)
+        # A version may have a hyphen of its own (1.2.0-rc.1), so ours is looked for first.
+        is_ours = path.name.startswith(f"matsu-{version}-")
+        found[path.name] = version if is_ours else re.match(r"matsu-([0-9][^-]*)-", path.name).group(1)
 wrong = {name: value for name, value in found.items() if value != version}
-kinds = [".tgz", ".whl", ".mcpb", ".deb", "server.json", "matsu.rb", "install.sh", ".tar.gz"]
+kinds = [".tgz", ".whl", ".mcpb", ".deb", "server.json", "matsu.rb", "install.sh", "-plugins.tar.gz"]
 missing = [kind for kind in kinds if not any(name.endswith(kind) for name in found)]
+# The archive of the plugins is no archive of the program. Each program's archive has a list of what is in it.
+programs = [name for name in found if name.endswith(".tar.gz") and not name.endswith("-plugins.tar.gz")]
+missing += [] if programs else ["archive of the program (matsu-VERSION-TARGET.tar.gz)"]
+lists = [name.removesuffix(".tar.gz") + ".cdx.json" for name in programs] or [".cdx.json"]
+missing += [name for name in lists if not any(known.endswith(name) for known in found)]
 faults = []
 commit_time = int(subprocess.run(["git", "log", "-1", "--format=%ct"], check=True, capture_output=True, text=True).stdout)
 for path in sorted(dist.glob("*.tar.gz")):

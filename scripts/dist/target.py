@@ -123,6 +123,13 @@ class Target:
         write_zip(self.out / f"matsu-{VERSION}-{self.names['os']}-{self.names['npm']}.mcpb", entries)
 
 
+def folders_of_this_machine(data):
+    """What would make another binary of the same commit on another machine, and tell who built it."""
+    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    folders = {str(path) for folder in (ROOT, home) for path in (folder.absolute(), folder.resolve())}
+    return sorted(folder for folder in folders if f"{folder}/".encode() in data)
+
+
 def digest(data):
     return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
@@ -167,6 +174,12 @@ def main():
         stripped = Path(folder) / "matsu"
         shutil.copy(binary, stripped)
         run("strip", str(stripped))
+        named = folders_of_this_machine(stripped.read_bytes())
+        if named:
+            sys.exit(
+                f"dist: {binary} names folders of this machine ({', '.join(named)}), so it must not be published; "
+                "let scripts/dist.sh build it: it sets the RUSTFLAGS that take them out"
+            )
         if TARGETS[target]["os"] == "darwin":
             # Stripping voids the signature, without which arm64 starts nothing.
             run("codesign", "--force", "--sign", "-", str(stripped))

@@ -10,7 +10,7 @@ mod error_pages;
 mod folder_list;
 mod forbidden;
 mod lib_exports;
-mod links;
+pub mod links;
 mod module_cycles;
 mod names;
 mod one_meaning;

@@ -38,6 +38,7 @@ mod feedback;
 mod gc;
 mod hook;
 mod installed;
+mod lasting;
 mod limits;
 mod logs;
 mod loop_run;
@@ -78,7 +79,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Global;
 use crate::client::field;
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, WrongFlag};
 use crate::context::Context;
 use crate::{logging, relay};
 
@@ -300,7 +301,7 @@ pub fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
     } else {
         eprintln!("matsu: {text}");
     }
-    ExitCode::FAILURE
+    if error.is::<WrongFlag>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// One line on stdout. If it cannot be written, there is no place to report that.

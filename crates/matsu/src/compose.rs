@@ -237,23 +237,3 @@ pub fn bodies(agents: &Arc<dyn AgentHost>, test_jobs: bool) -> Bodies {
     }
     bodies.with(runs)
 }
-
-/// Whether one version comes after another, by their numbers.
-pub fn is_newer(version: &str, than: &str) -> bool {
-    let numbers =
-        |version: &str| -> Vec<u64> { version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect() };
-    numbers(version) > numbers(than)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_newer;
-
-    #[test]
-    fn versions_are_compared_by_their_numbers() {
-        for (newer, older) in [("0.2.0", "0.1.9"), ("0.10.0", "0.9.0"), ("9.9", "0.1.0")] {
-            assert!(is_newer(newer, older) && !is_newer(older, newer), "{newer} {older}");
-        }
-        assert!(!is_newer("0.1.0", "0.1.0"));
-    }
-}

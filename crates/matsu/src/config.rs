@@ -8,6 +8,8 @@ pub mod notify;
 pub mod prices;
 pub mod providers;
 mod research;
+mod started_elsewhere;
+mod wrong_flag;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,6 +36,7 @@ use crate::homes::Homes;
 use crate::paths::Paths;
 
 pub use layers::Layers;
+pub use wrong_flag::WrongFlag;
 
 /// What an MCP server is given of our environment; everything else stays here.
 const CHILD_VARIABLES: &[&str] = &["HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER"];
@@ -98,13 +101,16 @@ impl Config {
         }
         layers.read_environment(|name| std::env::var(name).ok())?;
         layers.read_flags(&[
-            ("store.url", global.store.clone()),
-            ("lang", global.lang.clone()),
-            ("server.listen", flags.listen.clone()),
-            ("server.port", flags.port.map(|port| port.to_string())),
-            ("slots.network_client", flags.workers.map(|workers| workers.to_string())),
+            ("--store", "store.url", global.store.clone()),
+            ("--lang", "lang", global.lang.clone()),
+            ("--listen", "server.listen", flags.listen.clone()),
+            ("--port", "server.port", flags.port.map(|port| port.to_string())),
+            ("--workers", "slots.network_client", flags.workers.map(|workers| workers.to_string())),
         ])?;
         layers.make_store_absolute()?;
+        if global.store.is_some() {
+            wrong_flag::check_store(layers.text("store.url"), &paths.data_dir)?;
+        }
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let environment = std::env::vars_os();
         let environment =

@@ -2,6 +2,7 @@
 
 mod models;
 mod notify;
+mod program;
 mod research;
 mod starts;
 
@@ -117,6 +118,7 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
         disk,
         daemon,
         service,
+        program::on_path(config),
         port,
         agents,
         runs,

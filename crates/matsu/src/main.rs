@@ -23,6 +23,7 @@ mod standing;
 mod stdio;
 mod terminal;
 mod terminal_chat;
+mod versions;
 
 use std::process::ExitCode;
 

@@ -117,11 +117,15 @@ pub fn daemon_arguments(config: &Config, global: &Global, test_jobs: bool) -> Ve
     arguments
 }
 
-/// A daemon that a service manager keeps: the same store and settings, and no end by itself.
-pub fn service_arguments(config: &Config, global: &Global) -> Vec<String> {
-    let arguments = daemon_arguments(config, global, false);
-    let until_serve = arguments.iter().take_while(|word| *word != "serve").cloned();
-    until_serve.chain(["serve".to_owned()]).collect()
+/// A daemon that a service manager keeps: the same store and settings, and no end by itself. The manager starts it
+/// without the environment of this process.
+pub fn service_arguments(config: &Config, global: &Global) -> Result<Vec<String>> {
+    let mut arguments = same_arguments(config, &Global { store: None, ..global.clone() });
+    if let Some(url) = config.store_to_write("a service's file")? {
+        arguments.extend(["--store".to_owned(), url.to_owned()]);
+    }
+    arguments.push("serve".to_owned());
+    Ok(arguments)
 }
 
 /// Runs a short command of the system: whether it succeeded, and its output. `None`: there is no such program.

@@ -26,9 +26,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Global;
 use crate::client;
-use crate::compose::{VERSION, is_newer};
+use crate::compose::VERSION;
 use crate::config::Config;
 use crate::daemon::lock::ServeLock;
+use crate::versions::is_newer;
 use crate::{process, stdio};
 
 use frames::{Afterwards, Frames, Lost};

@@ -30,6 +30,10 @@ export function matches<T extends object>(filter: Filter, row: T, text: (row: T)
   return filter.words.every((word) => hay.includes(word));
 }
 
+/** The row that Enter in the filter's field opens: the selected one if the filter still shows it, else the first. */
+export const opened = <T>(rows: readonly T[], id: (row: T) => string, selected: string): T | undefined =>
+  rows.find((row) => id(row) === selected) ?? rows[0];
+
 /** Folding costs more than everything else here, and ten thousand rows are asked again twenty times a second. */
 const folds = new WeakMap<object, { text: string; hay: string }>();
 function foldedOnce<T extends object>(row: T, text: (row: T) => string): string {

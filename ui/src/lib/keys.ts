@@ -18,6 +18,13 @@ export function bind(keys: Record<string, Action>): () => void {
 /** Whether an Enter belongs to the input method and not to us. */
 export const isComposing = (event: KeyboardEvent): boolean => event.isComposing || event.keyCode === 229;
 
+/** What Enter does in a field that has no form, but never the Enter that ends a composition. */
+export const onEnter = (action: Action) => (event: KeyboardEvent): void => {
+  if (event.key !== 'Enter' || isComposing(event)) return;
+  event.preventDefault();
+  action();
+};
+
 const isField = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 

@@ -73,8 +73,6 @@ async function lookAround(page) {
   await page.keyboard.press('/');
   await page.keyboard.type('does waiting cost');
   await page.getByRole('status').filter({ hasText: 'showing 1 of' }).waitFor();
-  await page.keyboard.press('Escape');
-  await page.keyboard.press('j');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'does waiting cost a query' }).waitFor();
   await page.getByRole('tab', { name: /Graph/ }).click();

@@ -93,6 +93,13 @@ test('a run that ended before it was done can be continued', async () => {
   }
 });
 
+test('Enter in the field of the filter opens the selected row if it is shown, else the first', async () => {
+  const { opened } = await load('filter.ts');
+  const rows = [{ id: 'a' }, { id: 'b' }];
+  for (const [selected, wanted] of [['', 'a'], ['b', 'b'], ['gone', 'a']]) assert.equal(opened(rows, (row) => row.id, selected).id, wanted, selected);
+  assert.equal(opened([], (row) => row.id, 'a'), undefined);
+});
+
 test('the filter language', async () => {
   const { matches, parse } = await load('filter.ts');
   const fields = { state: 'failed', slot: 'cpu' };

@@ -24,8 +24,8 @@ fn is_document(file: &File) -> bool {
     file.path.ends_with(".md") && (file.folder().is_empty() || file.path.starts_with("docs/"))
 }
 
-/// Blanks fenced blocks and code spans, in which brackets mean something else.
-fn without_code(text: &str) -> String {
+/// Blanks fenced blocks and code spans, in which brackets mean something else. What stays keeps its place in bytes.
+pub fn without_code(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
     let mut fenced = false;
     for line in text.split_inclusive('\n') {
@@ -35,7 +35,7 @@ fn without_code(text: &str) -> String {
         for character in line.chars() {
             in_span ^= character == '`';
             if (fenced || is_fence || in_span) && character != '\n' {
-                output.push(' ');
+                output.extend(std::iter::repeat_n(' ', character.len_utf8()));
             } else {
                 output.push(character);
             }
@@ -45,7 +45,7 @@ fn without_code(text: &str) -> String {
 }
 
 /// The targets of inline links `[text](target "title")` and of definitions `[name]: target`.
-fn targets(text: &str) -> Vec<(usize, &str)> {
+pub fn targets(text: &str) -> Vec<(usize, &str)> {
     let inline = text.match_indices("](").map(|(offset, mark)| (offset, offset + mark.len(), ')'));
     let defined = text.match_indices("]: ").filter(|(offset, _)| {
         let line = text[..*offset].rsplit('\n').next().unwrap_or("");
@@ -62,7 +62,7 @@ fn targets(text: &str) -> Vec<(usize, &str)> {
 }
 
 /// The path a relative link leads to, without its anchor; none for a link out of the repository or into the page.
-fn resolve(folder: &str, target: &str) -> Option<String> {
+pub fn resolve(folder: &str, target: &str) -> Option<String> {
     let path = target.split(['#', '?']).next().unwrap_or(target);
     if path.is_empty() || path.contains("://") || path.starts_with("mailto:") {
         return None;

@@ -8,11 +8,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::ask::Ask;
-use super::{Context, print_json};
+use super::{Context, lasting, print_json};
 use crate::cli::Global;
 use crate::connect::pieces::{self, Edit};
 use crate::connect::record::Change;
-use crate::connect::{CLIENTS, Client, Undone, Wish, record};
+use crate::connect::{CLIENTS, Client, Standing, Undone, Wish, record};
 use crate::homes::Homes;
 use crate::service;
 
@@ -39,7 +39,10 @@ pub fn run(cx: &Context, global: &Global, args: &Connect) -> Result<ExitCode> {
             let names = CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ");
             format!("there is no client {name:?}; expected one of {names}")
         })?],
-        None if args.undo => CLIENTS.iter().filter(|client| is_connected(cx, client)).collect(),
+        None if args.undo => {
+            let names = record::names(&cx.config.paths.data_dir)?;
+            CLIENTS.iter().filter(|client| names.iter().any(|name| name == client.name)).collect()
+        }
         None => CLIENTS.iter().filter(|client| client.is_installed(&homes)).collect(),
     };
     if args.undo {
@@ -67,8 +70,7 @@ pub fn plans(
     clients: &[&'static Client],
     hooks: bool,
 ) -> Result<Vec<(&'static Client, Vec<Edit>)>> {
-    let program = std::env::current_exe().context("cannot find this program on disk")?;
-    let wish = Wish { program, options: options(cx, global)?, hooks };
+    let wish = Wish { program: lasting::program()?, options: options(cx, global)?, hooks };
     let edits = |client: &'static Client| {
         let texts = record::texts_without(&cx.config.paths.data_dir, client.name)?;
         Ok((client, pieces::edits(client, homes, &wish, &texts)?))
@@ -81,38 +83,32 @@ pub fn changes<'a>(plans: &'a [(&'static Client, Vec<Edit>)]) -> Vec<Change<'a>>
     plans.iter().map(|(client, edits)| Change { name: client.name, edits, replaces: true }).collect()
 }
 
-/// What was passed here to choose a store, for the client to pass as well.
+/// What chose the data directory and the store here, by flag or environment, for the client to pass: it starts the
+/// program in another folder, where a relative path would mean another file.
 fn options(cx: &Context, global: &Global) -> Result<Vec<String>> {
-    let path = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
+    let path = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
     let mut options = Vec::new();
-    if let Some(folder) = &global.data_dir {
-        options.extend(["--data-dir".to_owned(), path(folder)]);
+    if global.data_dir.is_some() || cx.config.unusual_data_dir().is_some() {
+        options.extend(["--data-dir".to_owned(), path(&cx.config.paths.data_dir)]);
     }
     if let Some(file) = &global.config {
         options.extend(["--config".to_owned(), path(file)]);
     }
-    match &global.store {
-        Some(url) if url.starts_with("postgres") => bail!(
-            "--store {}: a client's file must not contain a password; set store.url in the configuration file instead",
-            crate::config::without_password(url)
-        ),
-        // The client starts it in another folder, where a relative path would mean another file.
-        Some(_) => options.extend(["--store".to_owned(), cx.config.store_url().to_owned()]),
-        None => {}
+    if let Some(url) = cx.config.store_to_write("a client's file")? {
+        options.extend(["--store".to_owned(), url.to_owned()]);
     }
     Ok(options)
 }
 
-pub fn is_connected(cx: &Context, client: &Client) -> bool {
-    record::exists(&cx.config.paths.data_dir, client.name)
+/// Whether a client has all that Matsu wrote for it.
+pub fn standing(cx: &Context, client: &Client) -> Result<Standing> {
+    record::standing(&cx.config.paths.data_dir, client.name)
 }
 
 fn agreed(plans: &[(&Client, Vec<Edit>)]) -> Result<bool> {
     for (client, edits) in plans {
         say!("{}", client.title);
-        for edit in edits {
-            say!("  {} in {}", edit.what, edit.file.display());
-        }
+        edits.iter().flat_map(Edit::lines).for_each(|line| say!("{line}"));
     }
     Ask::new(false)?.yes_or_no("Write this?", false)
 }

@@ -34,6 +34,7 @@ use crate::daemon::{keep_awake, socket, waking};
 use crate::doctor;
 use crate::logging;
 use crate::private_files;
+use crate::versions::is_newer;
 
 #[derive(Args)]
 pub struct Serve {
@@ -204,7 +205,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
         }
         match info {
             // Only a newer one asks the other to end: two versions in use would otherwise chase each other for ever.
-            Some(info) if !compose::is_newer(version, info["version"].as_str().unwrap_or("")) => {
+            Some(info) if !is_newer(version, info["version"].as_str().unwrap_or("")) => {
                 let address = announce::read_server_json(&config.paths).and_then(|server| server.address);
                 say!(
                     "matsu already serves this store{} (pid {})",

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Context, print_json};
+use super::{Context, lasting, print_json};
 use crate::cli::Global;
 use crate::private_files::make_folder;
 use crate::process;
@@ -57,15 +57,19 @@ pub fn remove_quietly(cx: &Context) -> Result<Option<PathBuf>> {
     Ok(Some(file))
 }
 
-fn install(cx: &Context, global: &Global, file: &Path, no_start: bool) -> Result<Vec<ServiceStep>> {
-    let program = std::env::current_exe().context("cannot find this program on disk")?;
+/// What `install` writes.
+pub fn text(cx: &Context, global: &Global) -> Result<String> {
     let unit = Unit {
-        program: program.display().to_string(),
-        arguments: process::service_arguments(&cx.config, global),
+        program: lasting::program()?.display().to_string(),
+        arguments: process::service_arguments(&cx.config, global)?,
         path: std::env::join_paths(cx.config.homes()?.path)?.display().to_string(),
         log: cx.config.paths.daemon_log().display().to_string(),
     };
-    let text = unit.text(KIND)?;
+    unit.text(KIND)
+}
+
+fn install(cx: &Context, global: &Global, file: &Path, no_start: bool) -> Result<Vec<ServiceStep>> {
+    let text = text(cx, global)?;
     if let Some(folder) = file.parent() {
         make_folder(folder)?;
     }

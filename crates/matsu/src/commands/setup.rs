@@ -12,11 +12,11 @@ use matsu_adapters::agents::registry::Registry;
 use serde_json::json;
 
 use super::ask::Ask;
-use super::{Context, connect, print_json, service};
+use super::{Context, connect, lasting, print_json, service};
 use crate::cli::Global;
-use crate::connect::pieces::Edit;
+use crate::connect::pieces::{Edit, indented};
 use crate::connect::record::Change;
-use crate::connect::{CLIENTS, Client, record};
+use crate::connect::{CLIENTS, Client, Standing, record};
 use crate::homes::Homes;
 
 #[derive(Args, Default)]
@@ -24,7 +24,7 @@ pub struct Setup {
     /// Take the default answer to every question
     #[arg(long, short)]
     pub yes: bool,
-    /// Show what would be written, and write nothing
+    /// Show every line that would be written, and write nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -38,14 +38,16 @@ struct Plan {
 }
 
 pub fn run(cx: &Context, global: &Global, args: &Setup) -> Result<ExitCode> {
+    // Said before the first question: a program that goes away can be connected to nothing.
+    lasting::program()?;
     let homes = cx.config.homes()?;
     let ask = Ask::new(args.yes || args.dry_run)?;
     if !cx.json {
-        show_found(cx, &homes);
+        show_found(cx, &homes)?;
     }
     let plan = plan(cx, global, &homes, ask)?;
     if !cx.json {
-        show(cx, &plan)?;
+        show(cx, global, &plan)?;
     }
     if plan.is_empty() {
         return finish(cx, &plan, "nothing", "There is nothing to set up: every client that was found is connected.");
@@ -87,22 +89,28 @@ impl Plan {
     }
 }
 
-fn show_found(cx: &Context, homes: &Homes) {
+fn show_found(cx: &Context, homes: &Homes) -> Result<()> {
     let names = |found: Vec<&str>| if found.is_empty() { "none".to_owned() } else { found.join(", ") };
     let clients = CLIENTS.iter().filter(|client| client.is_installed(homes));
     say!("AI clients found: {}", names(clients.map(|client| client.title).collect()));
-    let registry = Registry::load(None);
+    let registry = Registry::load(cx.config.agent_definitions().as_deref());
     let agents = registry.definitions.values().filter(|agent| homes.has_command(&agent.command));
     say!("Agents that can be given work: {}", names(agents.map(|agent| agent.name.as_str()).collect()));
-    for client in CLIENTS.iter().filter(|client| connect::is_connected(cx, client)) {
-        say!("{} is connected already.", client.title);
+    for client in CLIENTS {
+        match connect::standing(cx, client)? {
+            Standing::Whole => say!("{} is connected already.", client.title),
+            Standing::Partial => say!("{} was connected, but a part of what Matsu wrote for it is gone.", client.title),
+            Standing::Nothing => {}
+        }
     }
+    Ok(())
 }
 
 fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan> {
     let mut chosen = Vec::new();
-    for client in CLIENTS.iter().filter(|client| client.is_installed(homes) && !connect::is_connected(cx, client)) {
-        if ask.yes_or_no(&format!("Connect {}?", client.title), true)? {
+    for client in CLIENTS.iter().filter(|client| client.is_installed(homes)) {
+        let is_connected = connect::standing(cx, client)? == Standing::Whole;
+        if !is_connected && ask.yes_or_no(&format!("Connect {}?", client.title), true)? {
             chosen.push(client);
         }
     }
@@ -112,20 +120,44 @@ fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan> 
     let service = crate::service::can_install(&cx.config)?
         && ask.yes_or_no("Start Matsu with the machine, so that work continues after a restart?", true)?;
     let typed = match cx.config.research_folders().is_empty() {
-        true => ask.line("Folders that research may search, separated by colons (empty: none): ")?,
+        true => folders(cx, homes, ask)?,
         false => String::new(),
     };
-    let channel = if cx.config.layers.notify.is_empty() { notices::ask(ask)? } else { None };
-    let settings = settings::edit(cx, homes, &typed, channel.as_deref())?;
+    let settings = match cx.config.layers.notify.is_empty() {
+        true => with_channel(cx, homes, ask, &typed)?,
+        false => settings::edit(cx, homes, &typed, None)?,
+    };
     Ok(Plan { clients, hooks, service, settings })
 }
 
-fn show(cx: &Context, plan: &Plan) -> Result<()> {
-    for edit in plan.edits() {
-        say!("  {} in {}", edit.what, edit.file.display());
+/// What was typed, once it can be written. Nothing can always be written.
+fn folders(cx: &Context, homes: &Homes, ask: Ask) -> Result<String> {
+    loop {
+        let typed = ask.line("Folders that research may search, separated by colons (empty: none): ")?;
+        match settings::edit(cx, homes, &typed, None) {
+            Err(error) if !typed.is_empty() => say!("{error:#}"),
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(typed),
+        }
     }
+}
+
+/// The folders and the answer about notices, once both can be written.
+fn with_channel(cx: &Context, homes: &Homes, ask: Ask, typed: &str) -> Result<Option<Edit>> {
+    loop {
+        let channel = notices::ask(ask)?;
+        match settings::edit(cx, homes, typed, channel.as_deref()) {
+            Err(error) if channel.is_some() => say!("{error:#}"),
+            written => return written,
+        }
+    }
+}
+
+fn show(cx: &Context, global: &Global, plan: &Plan) -> Result<()> {
+    plan.edits().flat_map(Edit::lines).for_each(|line| say!("{line}"));
     if plan.service {
         say!("  a service in {}", crate::service::file(&cx.config)?.display());
+        indented(&service::text(cx, global)?).iter().for_each(|line| say!("{line}"));
     }
     Ok(())
 }
@@ -138,6 +170,7 @@ fn finish(cx: &Context, plan: &Plan, outcome: &str, words: &str) -> Result<ExitC
             "hooks": plan.hooks,
             "service": plan.service,
             "files": plan.edits().map(|edit| &edit.file).collect::<Vec<_>>(),
+            "texts": plan.edits().map(Edit::text).collect::<Vec<_>>(),
         }));
         return Ok(ExitCode::SUCCESS);
     }

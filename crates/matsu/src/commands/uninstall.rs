@@ -10,8 +10,9 @@ use serde_json::json;
 use matsu_adapters::agents::removal::remove_folder;
 
 use super::ask::Ask;
-use super::installed::Installed;
+use super::installed::{self, Installed};
 use super::{Context, connect, print_json, service, shutdown};
+use crate::connect::pieces::shell_word;
 use crate::connect::record;
 
 #[derive(Args)]
@@ -46,11 +47,12 @@ pub async fn run(cx: &Context, args: &Uninstall) -> Result<ExitCode> {
     if args.data {
         delete(data_dir)?;
     }
-    let installed = Installed::here()?;
+    let remove = Installed::here()?.remove()?;
+    let man_page = installed::man_page(&cx.config.environment);
     if cx.json {
         print_json(&json!({
             "files": files.iter().map(connect::UndoneFile::json).collect::<Vec<_>>(),
-            "service": service, "daemon": ended, "data_deleted": args.data, "remove_program": installed.remove(),
+            "service": service, "daemon": ended, "data_deleted": args.data, "remove_program": remove, "man_page": man_page,
         }));
         return Ok(ExitCode::SUCCESS);
     }
@@ -64,7 +66,10 @@ pub async fn run(cx: &Context, args: &Uninstall) -> Result<ExitCode> {
     } else if data_dir.exists() {
         say!("Your data is still in {}; `matsu uninstall --data` deletes it.", data_dir.display());
     }
-    say!("Remove the program itself with: {}", installed.remove());
+    say!("Remove the program itself with: {remove}");
+    if let Some(page) = man_page {
+        say!("Remove its manual page with: rm {}", shell_word(&page.display().to_string()));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::key::Key;
 use super::keys::KEYS;
+use super::wrong_flag::WrongFlag;
 use crate::paths::Paths;
 
 /// Who said it.
@@ -101,10 +102,14 @@ impl Layers {
         Ok(())
     }
 
-    pub fn read_flags(&mut self, flags: &[(&str, Option<String>)]) -> Result<()> {
-        for (name, value) in flags {
+    /// Each flag with the setting that it stands for.
+    pub fn read_flags(&mut self, flags: &[(&str, &str, Option<String>)]) -> Result<(), WrongFlag> {
+        for (flag, name, value) in flags {
             if let (Some(key), Some(value)) = (KEYS.iter().find(|key| key.name == *name), value) {
-                self.set(key, value.clone(), Source::Flag)?;
+                if let Some(complaint) = key.complaint(value) {
+                    return Err(WrongFlag(format!("{flag} {complaint}")));
+                }
+                self.settings.insert(key.name, Setting { value: value.clone(), source: Source::Flag });
             }
         }
         Ok(())
@@ -151,6 +156,11 @@ impl Layers {
     pub fn text(&self, name: &str) -> &str {
         debug_assert!(self.settings.contains_key(name), "{name} is not in the table");
         self.settings.get(name).map_or("", |setting| &setting.value)
+    }
+
+    /// Who said it.
+    pub fn source(&self, name: &str) -> &Source {
+        self.settings.get(name).map_or(&Source::Default, |setting| &setting.source)
     }
 
     /// Numbers were checked when they came in.
@@ -219,7 +229,7 @@ mod tests {
         assert_eq!(layers.number("server.port"), 1000);
         layers.read_environment(|name| (name == "MATSU_SERVER_PORT").then(|| "2000".to_owned())).unwrap();
         assert_eq!(layers.number("server.port"), 2000);
-        layers.read_flags(&[("server.port", Some("3000".to_owned()))]).unwrap();
+        layers.read_flags(&[("--port", "server.port", Some("3000".to_owned()))]).unwrap();
         assert_eq!((layers.number("server.port"), layers.number("slots.cpu")), (3000, 9));
     }
 
@@ -229,7 +239,7 @@ mod tests {
         layers.make_store_absolute().unwrap();
         let url = layers.text("store.url");
         assert!(url.starts_with("sqlite:/") && url.ends_with("/x.db"), "{url}");
-        layers.read_flags(&[("store.url", Some("sqlite:y.db".to_owned()))]).unwrap();
+        layers.read_flags(&[("--store", "store.url", Some("sqlite:y.db".to_owned()))]).unwrap();
         layers.make_store_absolute().unwrap();
         let here = std::path::absolute("y.db").unwrap();
         assert_eq!(layers.text("store.url"), format!("sqlite:{}", here.display()));

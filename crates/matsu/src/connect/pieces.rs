@@ -36,6 +36,24 @@ pub struct Edit {
     pub what: &'static str,
 }
 
+impl Edit {
+    /// What is put in, in the order in which it is put in.
+    pub fn text(&self) -> String {
+        self.pieces.iter().rev().map(|piece| piece.text.trim_matches('\n')).collect::<Vec<_>>().join("\n")
+    }
+
+    /// For a person who is asked: what it is, where it goes, and every line of it.
+    pub fn lines(&self) -> Vec<String> {
+        let what = format!("  {} in {}", self.what, self.file.display());
+        std::iter::once(what).chain(indented(&self.text())).collect()
+    }
+}
+
+/// The lines of a text that will be written, set apart from what is said about it.
+pub fn indented(text: &str) -> Vec<String> {
+    text.lines().map(|line| if line.is_empty() { String::new() } else { format!("      {line}") }).collect()
+}
+
 /// What was put into a text: letter for letter, and in JSON also where.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Piece {
@@ -188,7 +206,7 @@ fn add_hooks(edits: &mut Vec<Edit>, hooks: &Hooks, wish: &Wish, texts: &Texts) -
     Ok(())
 }
 
-fn shell_word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c));
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

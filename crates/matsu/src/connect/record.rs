@@ -39,8 +39,24 @@ fn place(data_dir: &Path, client: &str) -> PathBuf {
     data_dir.join("connect").join(format!("{client}.json"))
 }
 
-pub fn exists(data_dir: &Path, client: &str) -> bool {
-    place(data_dir, client).is_file()
+/// How much of what is on record under a name is in the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing is on record.
+    Nothing,
+    /// A process was killed between the record and the files, or somebody took a part out.
+    Partial,
+    Whole,
+}
+
+pub fn standing(data_dir: &Path, name: &str) -> Result<Standing> {
+    let Some(record) = load(&place(data_dir, name))? else { return Ok(Standing::Nothing) };
+    let is_in_its_file = |entry: &Entry| match without_pieces(entry) {
+        Without::Gone => false,
+        Without::Nothing => true,
+        Without::Text { is_whole, .. } => is_whole,
+    };
+    Ok(if record.files.iter().all(is_in_its_file) { Standing::Whole } else { Standing::Partial })
 }
 
 /// Whether anything is on record.
@@ -139,7 +155,13 @@ fn apply_one(data_dir: &Path, change: &Change) -> Result<()> {
 
 fn load(place: &Path) -> Result<Option<Record>> {
     let Some(text) = read(place)? else { return Ok(None) };
-    Ok(Some(serde_json::from_str(&text).with_context(|| format!("cannot read {}", place.display()))?))
+    let record = serde_json::from_str(&text).with_context(|| {
+        format!(
+            "{} is not a record that Matsu wrote; remove it, and what it wrote into the client's files",
+            place.display()
+        )
+    })?;
+    Ok(Some(record))
 }
 
 /// The files on record as they would be after `undo`.

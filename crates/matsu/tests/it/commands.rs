@@ -221,7 +221,7 @@ fn the_doctor_finds_what_is_wrong() {
     let healthy = home.run_json(&["doctor"]);
     assert_eq!(healthy["ok"], true, "{healthy:#}");
     let what: Vec<_> = healthy["findings"].as_array().unwrap().iter().map(|f| f["what"].clone()).collect();
-    let own = ["store", "disk", "daemon", "service", "http", "agents", "runs", "secrets", "clock"];
+    let own = ["store", "disk", "daemon", "service", "program", "http", "agents", "runs", "secrets", "clock"];
     assert_eq!(what, [&own[..], &["https", "models", "mcp", "engines", "folders", "browser", "research"]].concat());
 
     std::fs::set_permissions(home.data("token"), std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -236,6 +236,31 @@ fn the_doctor_finds_what_is_wrong() {
     std::fs::write(&broken, "no store at all ".repeat(1_000)).unwrap();
     let sick = home.run(&["doctor", "--json", "--store", &format!("sqlite:{}", broken.display())]);
     assert_eq!((sick.code, &sick.json()["ok"]), (1, &json!(false)), "{sick:?}");
+}
+
+#[test]
+fn the_doctor_names_another_matsu_that_comes_first_on_the_path() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("matsu");
+    let home = Home::sqlite().with_variable("PATH", format!("{}:/usr/bin:/bin", folder.path().display()));
+    let program = || {
+        let found = home.run_json(&["doctor"])["findings"].as_array().unwrap().clone();
+        found.into_iter().find(|finding| finding["what"] == "program").unwrap()
+    };
+    assert_eq!(program()["state"], "ok", "nothing of that name is on the PATH");
+    let say = |version: &str| {
+        std::fs::write(&other, format!("#!/bin/sh\necho 'matsu {version}'\n")).unwrap();
+        std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    say("0.0.1");
+    let older = program();
+    assert_eq!(older["state"], "note", "{older}");
+    let (detail, advice) = (older["detail"].as_str().unwrap(), older["advice"].as_str().unwrap());
+    assert!(detail.contains("matsu 0.0.1") && detail.contains(other.to_str().unwrap()), "{older}");
+    assert!(advice.contains(other.to_str().unwrap()), "{older}");
+    say(env!("CARGO_PKG_VERSION"));
+    assert_eq!(program()["state"], "ok", "a launcher of this version");
 }
 
 #[test]

@@ -156,9 +156,29 @@ fn a_file_that_is_no_store_is_refused_and_left_alone() {
 }
 
 #[test]
+fn a_wrong_option_is_a_wrong_command_line_and_makes_no_folder() {
+    let home = Home::sqlite();
+    let lang = home.run(&["tasks", "--lang", "xx"]);
+    assert!(lang.code == 2 && lang.err.contains("--lang must be one of en, ja, ko, got \"xx\""), "{lang:?}");
+    let store = format!("sqlite:{}", home.path("typo/more/x.db").display());
+    let typo = home.run(&["tasks", "--store", &store]);
+    assert!(typo.code == 2 && typo.err.contains("there is no folder"), "{typo:?}");
+    assert!(!home.path("typo").exists(), "nothing was made");
+    let said = home.run(&["tasks", "--json", "--store", &store]);
+    assert_eq!((said.code, &said.json()["ok"]), (2, &json!(false)), "{said:?}");
+}
+
+#[test]
 fn an_address_that_is_no_store_is_refused_with_the_kinds_there_are() {
     let home = Home::sqlite();
-    assert_refused(&home.run(&["tasks", "--store", "mysql://x"]), &["sqlite:PATH", "postgres://"]);
+    let unknown = home.run(&["tasks", "--store", "mysql://x"]);
+    assert!(unknown.code == 2 && unknown.err.contains("--store mysql://x"), "{unknown:?}");
+    for part in ["sqlite:PATH", "postgres://"] {
+        assert!(unknown.err.contains(part), "{unknown:?}");
+    }
+    let mut from_environment = home.bare(&["tasks", "--data-dir", home.data_dir().to_str().unwrap()]);
+    from_environment.env("MATSU_STORE_URL", "mysql://x");
+    assert_refused(&run(from_environment), &["sqlite:PATH", "postgres://"]);
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let unknown = home.run(&["tasks", "--store", &format!("postgres://u:geheim@{closed}/db")]);
     assert_refused(&unknown, &["not available"]);

@@ -134,6 +134,13 @@ fn nothing_is_done_unasked() {
     fs::write(home.path(".claude.json"), "{ \"mcpServers\": { \"matsu\": {} } }").unwrap();
     let taken = home.run(&["connect", "claude", "--yes"]);
     assert!(taken.code == 1 && taken.err.contains("that Matsu did not write"), "{taken:?}");
+    for broken in ["model = \n", "mcp_servers = 3\n", "mcp_servers = { other = { command = \"x\" } }\n"] {
+        fs::write(home.path(".codex/config.toml"), broken).unwrap();
+        let refused = home.run(&["connect", "codex", "--yes"]);
+        assert!(refused.code == 1 && refused.err.contains(".codex/config.toml was not changed"), "{refused:?}");
+        assert_eq!(read(&home.path(".codex/config.toml")), broken);
+        assert!(!home.path(".codex/AGENTS.md").exists() && !home.data("connect/codex.json").exists(), "{broken}");
+    }
     let unknown = home.run(&["connect", "emacs", "--yes"]);
     assert!(unknown.code == 1 && unknown.err.contains("claude, codex, gemini"), "{unknown:?}");
 }
@@ -183,6 +190,36 @@ fn the_store_that_was_chosen_here_is_the_one_of_the_client() {
     let bare = home.bare(&["connect", "codex", "--yes", "--store", "postgres://me:secret@host/db"]);
     let refused = run(bare);
     assert!(refused.code == 1 && refused.err.contains("store.url") && !refused.err.contains("secret"), "{refused:?}");
+}
+
+#[test]
+fn data_directory_and_store_of_the_environment_are_those_of_the_client_and_of_the_service() {
+    let home = home();
+    let (data, store) = (home.path("elsewhere"), format!("sqlite:{}", home.path("other.db").display()));
+    let here = |args: &[&str]| {
+        let mut command = home.bare(args);
+        command.env("MATSU_DATA_DIR", &data).env("MATSU_STORE_URL", &store);
+        run(command)
+    };
+    here(&["connect", "claude", "--yes"]).good();
+    let claude: Value = serde_json::from_str(&read(&home.path(".claude.json"))).unwrap();
+    let args = serde_json::json!(["--data-dir", data, "--store", store, "mcp", "--root", ".", "--hold", "3580"]);
+    assert_eq!(claude["mcpServers"]["matsu"]["args"], args);
+    let written = here(&["service", "install", "--no-start", "--json"]).good().json();
+    let unit = read(Path::new(written["file"].as_str().unwrap()));
+    assert!(unit.contains(data.to_str().unwrap()) && unit.contains(&store), "{unit}");
+    // What is usual is not written.
+    run(home.bare(&["connect", "gemini", "--yes"])).good();
+    let gemini: Value = serde_json::from_str(&read(&home.path(".gemini/settings.json"))).unwrap();
+    assert_eq!(gemini["mcpServers"]["matsu"]["args"][0], "mcp", "{gemini}");
+
+    for what in [&["connect", "codex", "--yes"][..], &["service", "install", "--no-start"]] {
+        let mut secret = home.bare(what);
+        secret.env("MATSU_STORE_URL", "postgres://me:secret@host/db");
+        let refused = run(secret);
+        assert!(refused.code == 1 && refused.err.contains("MATSU_STORE_URL"), "{refused:?}");
+        assert!(refused.err.contains("store.url") && !refused.err.contains("secret"), "{refused:?}");
+    }
 }
 
 #[test]

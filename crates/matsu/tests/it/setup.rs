@@ -41,9 +41,27 @@ fn setup_connects_what_it_finds_and_uninstall_restores_every_byte() {
     let home = home();
     let shown = home.run_json(&["setup", "--dry-run"]);
     assert_eq!((&shown["outcome"], &shown["clients"]), (&json!("shown"), &json!(["claude", "codex"])), "{shown}");
+    let texts = shown["texts"].as_array().unwrap();
+    assert_eq!(texts.len(), shown["files"].as_array().unwrap().len(), "{shown}");
+    let read_first = home.run(&["setup", "--dry-run"]).good().out;
     assert_untouched(&home);
 
     let done = home.run(&["setup", "--yes"]).good();
+    // What was shown is all that was written: without it every file is as it was before.
+    for (file, text) in shown["files"].as_array().unwrap().iter().zip(texts) {
+        let file = Path::new(file.as_str().unwrap());
+        let mut left = read(file);
+        for line in text.as_str().unwrap().lines().rev().filter(|line| !line.is_empty()) {
+            let at = left.rfind(line).unwrap_or_else(|| panic!("{line:?} is not in {}:\n{left}", file.display()));
+            left.replace_range(at..at + line.len(), "");
+            assert!(read_first.contains(&format!("\n      {line}\n")), "{line:?} is not in\n{read_first}");
+        }
+        let before = [(".claude.json", CLAUDE), (".codex/config.toml", CODEX)];
+        let before = before.iter().find(|(name, _)| file.ends_with(name)).map_or("", |(_, before)| *before);
+        let plain = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(plain(&left), plain(before), "{}", file.display());
+    }
+    assert!(read_first.contains("\n      command = "), "{read_first}");
     for part in ["AI clients found: Claude Code, Codex", "the MCP server in", "matsu uninstall"] {
         assert!(done.out.contains(part), "{part}: {}", done.out);
     }
@@ -52,12 +70,41 @@ fn setup_connects_what_it_finds_and_uninstall_restores_every_byte() {
     let again = home.run_json(&["setup", "--yes"]);
     assert_eq!(again["outcome"], "nothing", "{again}");
 
+    let page = home.path(".local/share/man/man1/matsu.1");
+    fs::create_dir_all(page.parent().unwrap()).unwrap();
+    fs::write(&page, ".TH matsu").unwrap();
     let gone = home.run(&["uninstall", "--yes"]).good();
     assert!(gone.out.contains("Your data is still in"), "{}", gone.out);
+    let left = format!("rm {}", page.display());
+    assert!(gone.out.contains(&left), "what the installer wrote is named: {}", gone.out);
+    assert!(gone.out.contains(&format!("rm {}\n", env!("CARGO_BIN_EXE_matsu"))), "{}", gone.out);
     assert_untouched(&home);
     assert!(home.data_dir().exists());
     home.run(&["uninstall", "--data", "--yes"]);
     assert_eq!(home.run_json(&["uninstall", "--yes"])["files"], json!([]), "a second time finds nothing to do");
+}
+
+#[test]
+fn setup_connects_again_what_is_on_record_and_not_in_the_files() {
+    let home = home();
+    home.run(&["connect", "claude", "--yes"]).good();
+    // As after a kill between the record and the files, and as after somebody took the entry out.
+    fs::write(home.path(".claude.json"), CLAUDE).unwrap();
+    let shown = home.run(&["setup", "--dry-run"]).good();
+    assert!(
+        shown.out.contains("Claude Code was connected, but a part of what Matsu wrote for it is gone"),
+        "{shown:?}"
+    );
+    let mended = home.run_json(&["setup", "--yes"]);
+    assert_eq!(mended["clients"], json!(["claude", "codex"]), "{mended}");
+    assert!(read(&home.path(".claude.json")).contains("mcpServers"));
+    // Only the rule for the model is gone.
+    fs::remove_file(home.path(".claude/CLAUDE.md")).unwrap();
+    assert_eq!(home.run_json(&["setup", "--yes"])["clients"], json!(["claude"]));
+    assert!(read(&home.path(".claude/CLAUDE.md")).contains("Matsu"));
+    assert_eq!(home.run_json(&["setup", "--yes"])["outcome"], "nothing");
+    home.run(&["uninstall", "--yes"]).good();
+    assert_untouched(&home);
 }
 
 #[test]
@@ -98,6 +145,32 @@ fn setup_asks_on_a_terminal_and_writes_the_folders_it_is_given() {
     assert!(tried.out.contains("me: not sent"), "the channel is known, and no server is there: {tried:?}");
     home.run(&["uninstall", "--yes"]).good();
     assert!(!file.exists(), "a file that setup made goes again");
+}
+
+#[test]
+fn setup_asks_again_for_folders_that_cannot_be_written_and_adds_to_a_table_that_is_there() {
+    let home = home();
+    fs::create_dir_all(home.path("notes")).unwrap();
+    fs::create_dir_all(home.path(".config/matsu/agents")).unwrap();
+    let file = home.path(".config/matsu/config.toml");
+    let before = "[research]\nstep_ms = 7\n[notify.me]\nkind = \"desktop\"\n";
+    fs::write(&file, before).unwrap();
+    let own = home.path(".config/matsu/agents/own.toml");
+    fs::write(own, "name = \"own\"\ncommand = \"cat\"\nprompt = \"stdin\"\noutput = \"text\"\n").unwrap();
+    // Both clients: no. Folders: one that is not there, then one that is. Write this: yes.
+    let typed = format!("n\nn\n/no/such/folder\n{}\n\n", home.path("notes").display());
+    let said = on_a_terminal(&home, &["setup"], &typed);
+    assert!(said.contains("/no/such/folder is not a folder"), "{said}");
+    assert!(said.lines().any(|line| line.contains("can be given work:") && line.contains("own")), "{said}");
+    let folders = format!("folders = \"{}\"\n", home.path("notes").display());
+    assert_eq!(read(&file), before.replacen("[research]\n", &format!("[research]\n{folders}"), 1));
+    home.run(&["uninstall", "--yes"]).good();
+    assert_eq!(read(&file), before);
+    // A table that nothing can be added to, then no folders; nothing else is wished for.
+    fs::write(&file, before.replace("[research]\nstep_ms", "research.step_ms")).unwrap();
+    let typed = format!("n\nn\n{}\n\n", home.path("notes").display());
+    let said = on_a_terminal(&home, &["setup"], &typed);
+    assert!(said.contains("by hand") && said.contains("nothing to set up"), "{said}");
 }
 
 #[test]

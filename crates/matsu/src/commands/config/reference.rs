@@ -18,6 +18,16 @@ pub fn print() {
     say!(
         "marked ↻ are used after its next start; `matsu config show` lists the changed settings that are not used yet.\n"
     );
+    say!(
+        "The data directory is no setting, because the file's own place does not depend on it: `--data-dir` overrides"
+    );
+    say!(
+        "`MATSU_DATA_DIR`, and `MATSU_DATA_DIR` overrides `$XDG_DATA_HOME/matsu` (`~/.local/share/matsu`). `matsu connect`"
+    );
+    say!(
+        "and `matsu service install` write the data directory and the store (`MATSU_STORE_URL` or `--store`) into the"
+    );
+    say!("client's or the service's file, because these programs are started without your shell's environment.\n");
     say!("| key | environment | value | default | meaning |");
     say!("|---|---|---|---|---|");
     for key in KEYS {

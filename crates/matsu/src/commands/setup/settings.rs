@@ -28,10 +28,17 @@ pub fn edit(cx: &Context, homes: &Homes, typed: &str, channel: Option<&str>) -> 
     let mut pieces = Vec::new();
     if !typed.is_empty() {
         let list = folders(homes, typed)?;
-        if parsed.contains_key("research") {
-            bail!("{} has a table [research]; set folders = {list} in it by hand", file.display());
+        match parsed.get("research") {
+            None => add(&mut after, &mut pieces, &format!("[research]\nfolders = {list}\n")),
+            Some(toml::Value::Table(table)) if !table.contains_key("folders") && has_header(&after) => {
+                add_to_research(&mut after, &mut pieces, &format!("folders = {list}\n"));
+            }
+            Some(_) => bail!(
+                "{} has settings of research to which nothing can be added; leave this empty, and set \
+                 research.folders = {list} in the file by hand",
+                file.display()
+            ),
         }
-        add(&mut after, &mut pieces, &format!("[research]\nfolders = {list}\n"));
     }
     if let Some(section) = channel {
         add(&mut after, &mut pieces, section);
@@ -54,6 +61,32 @@ fn add(text: &mut String, pieces: &mut Vec<Piece>, section: &str) {
     pieces.insert(0, Piece { text: piece, place: None });
 }
 
+const RESEARCH: &str = "[research]";
+
+fn is_header(line: &str) -> bool {
+    line.trim().strip_prefix(RESEARCH).is_some_and(|rest| matches!(rest.trim_start().chars().next(), None | Some('#')))
+}
+
+fn has_header(text: &str) -> bool {
+    text.lines().any(is_header)
+}
+
+/// Below the table's own header, before what the table has.
+fn add_to_research(text: &mut String, pieces: &mut Vec<Piece>, line: &str) {
+    let mut at = 0;
+    for found in text.split_inclusive('\n') {
+        at += found.len();
+        if is_header(found) {
+            break;
+        }
+    }
+    // The header may be the last line, without an end.
+    let gap = if text[..at].ends_with('\n') { "" } else { "\n" };
+    let piece = format!("{gap}{line}");
+    text.insert_str(at, &piece);
+    pieces.insert(0, Piece { text: piece, place: None });
+}
+
 fn folders(homes: &Homes, typed: &str) -> Result<Value> {
     let folders = typed.split(':').map(str::trim).filter(|text| !text.is_empty());
     let folders = folders.map(|text| folder(homes, text)).collect::<Result<Vec<PathBuf>>>()?;
@@ -71,4 +104,25 @@ fn folder(homes: &Homes, text: &str) -> Result<PathBuf> {
         bail!("{} is not a folder; name folders that exist, separated by colons", path.display());
     }
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_added_to_a_table_that_is_there_and_come_out_again() {
+        for (before, after) in [
+            ("[research]\nstep_ms = 7\n", "[research]\nfolders = \"/a\"\nstep_ms = 7\n"),
+            ("x = 1\n[research] # mine\n[chat]\n", "x = 1\n[research] # mine\nfolders = \"/a\"\n[chat]\n"),
+            ("[research]", "[research]\nfolders = \"/a\"\n"),
+        ] {
+            let (mut text, mut pieces) = (before.to_owned(), Vec::new());
+            assert!(has_header(before), "{before:?}");
+            add_to_research(&mut text, &mut pieces, "folders = \"/a\"\n");
+            assert_eq!(text, after);
+            assert_eq!(pieces[0].taken_out_of(&text).as_deref(), Some(before));
+        }
+        assert!(!has_header("research = { step_ms = 7 }\n[research.more]\n"));
+    }
 }
