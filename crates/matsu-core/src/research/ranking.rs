@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use super::sentences::{Sentence, is_wide};
 use bm25::Statistics;
-use candidates::{Candidate, candidates};
+use candidates::{Candidate, LeadIn, candidates};
 use features::{NAMES, Row};
 use weights::Weights;
 use words::{FORMS, Question, Terms};
@@ -39,7 +39,7 @@ pub struct Ranked {
     /// Number of its passage.
     pub passage: usize,
     pub span: Sentence,
-    pub lead_in: Option<Sentence>,
+    pub lead_in: Option<LeadIn>,
     pub score: f64,
     /// How likely it answers the question.
     pub probability: f64,
