@@ -46,7 +46,7 @@ pub(super) async fn material(runtime: &Runtime, task: &Task) -> Result<Material,
     let wish = SearchWish { changed_since: None, rows_max: SEARCHES_LISTED_MAX };
     let list = store.run(ReadSearches { task_id: task.id.clone(), wish }).await?;
     let pages = store.run(PagesOf { task_id: task.id.clone(), rows_max: REPORT_PAGES_MAX }).await?;
-    let mut notes: Vec<String> = verification_warnings(&list.unverified)
+    let mut notes: Vec<String> = verification_warnings(&list)
         .into_iter()
         .chain(model_warnings(&list.rows))
         .map(|warning| warning.trim_start_matches("[warning] ").to_owned())

@@ -251,7 +251,7 @@ impl<'a> Search<'a> {
         Ok(JobEnd::Completed { output_json: self.output().unwrap_or_else(|| "{}".to_owned()) })
     }
 
-    async fn ask_for_verification(&self) -> Result<(), Halt> {
+    async fn ask_for_verification(&mut self) -> Result<(), Halt> {
         let runtime = self.cx.runtime();
         let now = runtime.clock().now();
         let search_id = self.cx.lease.job_id.clone();
@@ -268,8 +268,13 @@ impl<'a> Search<'a> {
         };
         let request = Enqueue { task_id: Some(self.task.id.clone()), jobs: vec![job], resume_for: None, now };
         match runtime.store().run(request).await {
-            // A task that takes no more work needs no verification.
-            Ok(_) | Err(StoreError::Closed { .. }) => Ok(()),
+            Ok(_) => Ok(()),
+            // A task that takes no more work: status and report say that these claims are unverified.
+            Err(StoreError::Closed { .. }) => {
+                let mut next = self.state.clone();
+                next.tally.is_unverified = true;
+                self.record(NewEvidence::default(), next).await
+            }
             Err(error) => Err(error.into()),
         }
     }

@@ -212,7 +212,7 @@ impl ResearchView {
         }
         warnings.extend(self.engine_warnings());
         warnings.extend(self.site_warnings());
-        warnings.extend(verification_warnings(&self.list.unverified));
+        warnings.extend(verification_warnings(&self.list));
         warnings.extend(model_warnings(&self.list.rows));
         warnings.extend(self.quota_waits.iter().map(|line| format!("[warning] {line}")));
         if task.status == TaskStatus::InputRequired {
@@ -284,13 +284,15 @@ fn without_engine(row: &SearchRow) -> Option<String> {
 }
 
 /// Claims that were meant to be weighed and were not.
-pub(super) fn verification_warnings(unverified: &Unverified) -> Vec<String> {
-    let Unverified { failed, error, cancelled } = unverified;
+pub(super) fn verification_warnings(list: &SearchList) -> Vec<String> {
+    let Unverified { failed, error, cancelled } = &list.unverified;
+    let never_queued = list.rows.iter().filter(|row| row.tally.as_ref().is_some_and(|tally| tally.is_unverified));
+    let cancelled = cancelled + i64::try_from(never_queued.count()).unwrap_or(i64::MAX);
     let why = error.as_deref().map(|error| clip(error, ERROR_SHOWN_MAX)).unwrap_or_default();
     let failed = (*failed > 0).then(|| {
         format!("[warning] {failed} verifications failed, so their claims are unverified: {why}; see `matsu doctor`")
     });
-    let cancelled = (*cancelled > 0).then(|| {
+    let cancelled = (cancelled > 0).then(|| {
         format!(
             "[warning] {cancelled} verifications did not run because the task was stopped; their claims are unverified"
         )
