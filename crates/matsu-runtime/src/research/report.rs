@@ -21,7 +21,7 @@ use crate::runtime::Runtime;
 
 use super::materials::counting;
 use super::model_calls;
-use super::state::is_about_page;
+use super::state::{is_about_page, skipped};
 use super::status_view::{BudgetView, model_warnings, query_of, status_of, verification_warnings};
 
 /// The setting is `auto`, and no person was asked yet.
@@ -208,7 +208,7 @@ fn searched(row: &SearchRow) -> Searched {
         pages_left: tally.pages_left,
         claims: tally.claims,
         error: error.as_deref().map(plain_line),
-        skipped: tally.notes.iter().filter(|note| is_about_page(note)).map(|note| plain_line(note)).collect(),
+        skipped: skipped(tally, usize::MAX),
     }
 }
 

@@ -25,7 +25,7 @@ use crate::runtime::Runtime;
 use super::asking::NO_RESULTS;
 use super::delivered::Horizon;
 use super::model_calls;
-use super::state::{TOO_OFTEN, WITHOUT_MODEL, is_about_page};
+use super::state::{TOO_OFTEN, WITHOUT_MODEL, skipped};
 
 /// Causes of engines without an answer that one reply lists.
 const ENGINE_WARNINGS_MAX: usize = 5;
@@ -57,7 +57,7 @@ pub struct SearchView {
     pub error_code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Pages that were not read, each with the reason; the first few.
+    /// Pages that were not read, each with the reason; the first few, and how many more there are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
 }
@@ -346,6 +346,9 @@ pub(super) fn query_of(job: &Job) -> String {
     serde_json::from_str::<SearchInput>(&job.input_json).unwrap_or_default().query
 }
 
+/// Pages that were skipped, of which the status of one search lists so many.
+const SKIPPED_SHOWN: usize = 3;
+
 impl SearchView {
     pub fn of(row: &SearchRow, status: SearchStatus) -> Self {
         let none = SearchTally::default();
@@ -365,7 +368,7 @@ impl SearchView {
             engines_failed: failures.map(|failure| format!("{}: {}", failure.engine, failure.reason)).collect(),
             error_code: row.job.error_code.clone().or_else(|| tally.error_code.clone()),
             error: row.job.error_message.clone().or(notes).map(|text| clip(&text, 300)),
-            skipped: tally.notes.iter().filter(|note| is_about_page(note)).take(3).map(|n| clip(n, 200)).collect(),
+            skipped: skipped(tally, SKIPPED_SHOWN).iter().map(|note| clip(note, 200)).collect(),
         }
     }
 }
