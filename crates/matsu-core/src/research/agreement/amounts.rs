@@ -17,7 +17,7 @@ const PERCENT: [&str; 6] = [" pour cent", " por ciento", " por cien", " per cent
 const PERCENT_BEFORE: &str = "百分之";
 
 /// A number with the name of its unit, if it has one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Amount {
     number: String,
     unit: Option<&'static str>,
@@ -26,7 +26,7 @@ pub struct Amount {
 impl Amount {
     /// Whether a text has the amount. A number without a unit may mean the unit; one with another unit does not.
     #[must_use]
-    pub fn is_among(&self, others: &BTreeSet<Self>) -> bool {
+    pub fn is_among(&self, others: &[Self]) -> bool {
         let fits = |other: &Self| self.unit.is_none() || other.unit.is_none() || other.unit == self.unit;
         others.iter().any(|other| other.number == self.number && fits(other))
     }
@@ -53,27 +53,27 @@ struct Token {
     is_after_mark: bool,
 }
 
-/// The amounts of a folded text, and the numbers of the months that stand beside a number.
+/// The amounts of a folded text in their order, and the numbers of the months that stand beside a number.
 #[must_use]
-pub fn amounts_and_months(folded: &str, language: &Algorithm) -> (BTreeSet<Amount>, BTreeSet<usize>) {
+pub fn amounts_and_months(folded: &str, language: &Algorithm) -> (Vec<Amount>, BTreeSet<usize>) {
     let has_kana = folded.chars().any(|c| matches!(u32::from(c), 0x3040..=0x30FF));
     let is_chinese = !has_kana && folded.chars().any(is_wide);
     let tokens = tokens(&with_percent_signs(folded), language);
     let reader = NumberWords::of(language);
-    let (mut amounts, mut months) = (BTreeSet::new(), BTreeSet::new());
+    let (mut amounts, mut months) = (Vec::new(), BTreeSet::new());
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         if token.is_number {
             let sign = token.sign.and_then(|sign| money(sign, is_chinese));
             let (number, behind) = with_powers(&tokens, at, &reader);
             let unit = sign.or_else(|| unit_behind(&behind));
-            amounts.insert(Amount { number, unit });
+            amounts.push(Amount { number, unit });
             at = behind.at.max(at + 1);
             continue;
         }
         if let Some((value, words)) = in_words(&tokens, at, &reader) {
             let behind = Behind::at(&tokens, at + words);
-            amounts.insert(Amount { number: value.to_string(), unit: unit_behind(&behind) });
+            amounts.push(Amount { number: value.to_string(), unit: unit_behind(&behind) });
             at += words;
             continue;
         }
@@ -81,7 +81,7 @@ pub fn amounts_and_months(folded: &str, language: &Algorithm) -> (BTreeSet<Amoun
             let next = tokens.get(at + 1).map(|next| next.text.as_str());
             for (value, rest) in wide_numbers(&token.text, next) {
                 let of_next = || next.filter(|_| rest.is_empty()).and_then(unit);
-                amounts.insert(Amount { number: value.to_string(), unit: unit(rest).or_else(of_next) });
+                amounts.push(Amount { number: value.to_string(), unit: unit(rest).or_else(of_next) });
             }
         } else if let Some(month) = month(&token.text).filter(|_| is_beside_number(&tokens, at)) {
             months.insert(month);

@@ -18,7 +18,8 @@ const CASE_ENDING: usize = 2;
 /// What a text states in figures and names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    amounts: BTreeSet<Amount>,
+    /// In their order: from 5 to 10 is not from 10 to 5.
+    amounts: Vec<Amount>,
     months: BTreeSet<usize>,
     names: BTreeSet<String>,
     /// Every word, for the names of another text.

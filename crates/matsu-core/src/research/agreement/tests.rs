@@ -163,6 +163,7 @@ fn long_statements_that_differ_in_one_word_are_not_the_same() {
     let pairs = [
         (format!("{long} five bridges would be built."), format!("{long} six bridges would be built.")),
         (format!("{long} it costs 5 million."), format!("{long} it costs 5 billion.")),
+        (format!("{long} it grew from 5 to 10."), format!("{long} it grew from 10 to 5.")),
         (format!("{long} taxes would increase."), format!("{long} taxes would decrease.")),
         (format!("{long} there is a risk."), format!("{long} there is no risk.")),
         (format!("{german} man nach Lyon reist."), format!("{german} man nach Paris reist.")),
