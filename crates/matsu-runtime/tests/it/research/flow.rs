@@ -376,3 +376,23 @@ async fn what_two_searches_find_in_nearly_the_same_words_is_one_claim() {
     assert_eq!(merged["origin"]["also"], json!(["https://b.org/1"]), "both places are shown: {merged}");
     assert_eq!(merged["evidence_count"], 0, "a copy confirms nothing: {merged}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_small_budget_of_seconds_is_shared_by_the_searches_that_run() {
+    let lab = Lab::open().await;
+    for query in ["first", "second"] {
+        let url = format!("https://{query}.org/");
+        lab.web.page(&url, [text(&format!("The {query} says so."), query)]).results(query, &[&url]);
+        lab.web.delay(query, Duration::from_secs(1));
+    }
+    let (_service, client) = (lab.start(), lab.client("one"));
+    // Two searches run at once; each needs two or three seconds, and less than five are there for each.
+    let made = client.call("create_task", json!({ "query": "q", "config": { "budget": { "max_seconds": 6 } } })).await;
+    let task = made["task_id"].as_str().unwrap();
+    client.queue(task, &["first", "second"]).await;
+    let status = client.all_done(task).await;
+    for search in status["searches"].as_array().unwrap() {
+        assert_eq!((&search["error_code"], &search["pages_fetched"]), (&json!(null), &json!(1)), "{status}");
+    }
+    assert!(status["budget"]["time_used_seconds"].as_i64().unwrap() <= 6, "{status}");
+}
