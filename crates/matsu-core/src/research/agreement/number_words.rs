@@ -103,6 +103,17 @@ const KOREAN_NATIVE: &[(u64, &str)] = &[
     (10, "열"),
     (20, "스무"),
 ];
+const KOREAN_TENS: &[(u64, &str)] = &[
+    (10, "열"),
+    (20, "스물"),
+    (30, "서른"),
+    (40, "마흔"),
+    (50, "쉰"),
+    (60, "예순"),
+    (70, "일흔"),
+    (80, "여든"),
+    (90, "아흔"),
+];
 const KOREAN_COUNTERS: &[&str] = &[
     "개", "명", "번", "마리", "가지", "시간", "달", "살", "대", "권", "곳", "시", "배", "차례", "사람", "종류", "단계",
 ];
@@ -271,9 +282,9 @@ pub fn wide_numbers<'a>(token: &'a str, next: Option<&str>) -> Vec<(u64, &'a str
 }
 
 fn korean<'a>(token: &'a str, next: Option<&str>) -> Option<(u64, &'a str)> {
-    if let Some((value, _)) = KOREAN_NATIVE.iter().find(|(_, word)| *word == token) {
+    if let Some(value) = korean_native(token) {
         let is_counted = next.is_some_and(|next| KOREAN_COUNTERS.iter().any(|counter| next.starts_with(counter)));
-        return is_counted.then_some((*value, ""));
+        return is_counted.then_some((value, ""));
     }
     let is_numeral = |c: char| wide_digit(c).is_some() || WIDE_POWERS.iter().any(|(sign, _)| *sign == c);
     let run: String = token.chars().take_while(|c| is_numeral(*c)).collect();
@@ -282,6 +293,20 @@ fn korean<'a>(token: &'a str, next: Option<&str>) -> Option<(u64, &'a str)> {
     let has_power = run.chars().any(|c| WIDE_POWERS.iter().any(|(sign, _)| *sign == c));
     let is_number = run.chars().count() > 1 && has_power && (behind.is_empty() || is_counter(behind));
     wide_value(&run).filter(|_| is_number).map(|value| (value, behind))
+}
+
+/// `열두` is twelve: tens, then what is left.
+fn korean_native(token: &str) -> Option<u64> {
+    let simple = |word: &str| match word {
+        "한" => Some(1),
+        _ => KOREAN_NATIVE.iter().find(|(_, one)| *one == word).map(|(value, _)| *value),
+    };
+    let tens = KOREAN_TENS.iter().find_map(|(value, word)| Some((*value, token.strip_prefix(word)?)));
+    match tens {
+        Some((tens, "")) => Some(tens),
+        Some((tens, rest)) => Some(tens + simple(rest).filter(|ones| *ones < 10)?),
+        None => simple(token).filter(|value| *value > 1),
+    }
 }
 
 fn is_counter(behind: &str) -> bool {
@@ -354,6 +379,10 @@ mod tests {
             ("两个人", None, Some(2)),
             ("统一", None, None),
             ("다섯", Some("명이"), Some(5)),
+            ("열두", Some("명이다"), Some(12)),
+            ("서른다섯", Some("명"), Some(35)),
+            ("스무", Some("명"), Some(20)),
+            ("열쇠", Some("개"), None),
             ("이사", None, None),
             ("오십", Some("명"), Some(50)),
             ("삼백년", None, Some(300)),
