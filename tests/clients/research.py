@@ -788,15 +788,26 @@ async def errors_are_for_the_reader(m):
         assert never not in log, never
 
 
+def quick(times):
+    """A call takes less than 200 ms. A machine that runs other tests beside this one may make a single call late, so the
+    middle one is judged so; none takes a second."""
+    assert sorted(times)[len(times) // 2] < 0.2 and max(times) < 1, times
+
+
 async def a_side_that_is_down_leaves_the_rest_responsive(m):
     Engine.broken = True
     task = await m.task()
     await m.queue(task, *(f"q{n}" for n in range(5)), engines=["searxng"])
+    times = []
     for _ in range(10):
-        began = time.monotonic()
-        await m("get_status", task_id=task)
-        await m.queue(task, f"more {time.monotonic()}", engines=["searxng"])
-        assert time.monotonic() - began < 1
+        for name in ("get_status", "queue_searches"):
+            began = time.monotonic()
+            if name == "get_status":
+                await m(name, task_id=task)
+            else:
+                await m.queue(task, f"more {began}", engines=["searxng"])
+            times.append(time.monotonic() - began)
+    quick(times)
     status = await m.done(task)
     assert {search["status"] for search in status["searches"]} == {"failed"}, status
 
@@ -805,7 +816,7 @@ async def a_model_that_is_down_fails_visibly_and_slows_no_other_search(m):
     Engine.results = {f"long polling {n}": [article(n, n)] for n in range(4)}
     task = await m.task()
     await m.queue(task, *Engine.results, engines=["searxng"])
-    rounds = 0
+    rounds, times = 0, []
     while (status := await m("get_status", task_id=task))["waiting_for"]:
         calls = [m("get_status", task_id=task)]
         if rounds < 5:
@@ -813,9 +824,10 @@ async def a_model_that_is_down_fails_visibly_and_slows_no_other_search(m):
         for call in calls:
             began = time.monotonic()
             await call
-            assert time.monotonic() - began < 1, time.monotonic() - began
+            times.append(time.monotonic() - began)
         rounds += 1
         await asyncio.sleep(0.05)
+    quick(times)
     assert all(search["error_code"] is None for search in status["searches"]), status
     assert any("done without the model away, which failed" in warning for warning in status["warnings"]), status
     assert (await m.materials(task))["total"] > 0

@@ -4,6 +4,7 @@
 //! our own, and no deeper than `DEPTH_MAX`: what is nested deeper counts as lying at that depth.
 
 use dom_query::{Document, NodeRef};
+use matsu_core::research::sentences::joins_without_space;
 
 use crate::marks::{Marks, marks_of};
 
@@ -68,6 +69,9 @@ pub struct Block {
     pub link_chars: usize,
     pub links: usize,
     pub bold_chars: usize,
+    /// Where the text has a space for the end of a line between two Chinese or Japanese characters, which are written
+    /// without one.
+    pub line_ends: Vec<usize>,
 }
 
 /// A page, flattened.
@@ -141,6 +145,9 @@ struct Walk {
     link_chars: usize,
     bold_chars: usize,
     links: usize,
+    line_ends: Vec<usize>,
+    /// The space at the end of the text stands for the end of a line.
+    is_after_line: bool,
 }
 
 impl Walk {
@@ -226,8 +233,11 @@ impl Walk {
             if c.is_whitespace() {
                 if !self.text.is_empty() && !self.text.ends_with(' ') {
                     self.text.push(' ');
+                    self.is_after_line = false;
                 }
+                self.is_after_line |= c == '\n';
             } else {
+                self.note_line_end(c);
                 self.text.push(c);
             }
         }
@@ -236,19 +246,27 @@ impl Walk {
         self.bold_chars += if self.at.in_bold { added } else { 0 };
     }
 
+    fn note_line_end(&mut self, next: char) {
+        let Some(before) = self.text.strip_suffix(' ').filter(|_| self.is_after_line) else { return };
+        if joins_without_space(next) && before.ends_with(joins_without_space) {
+            self.line_ends.push(before.len());
+        }
+    }
+
     fn flush(&mut self) {
         let mut text = std::mem::take(&mut self.text);
         text.truncate(text.trim_end().len());
         let (link_chars, bold_chars) = (self.link_chars.min(text.len()), self.bold_chars.min(text.len()));
         let links = self.links;
         (self.link_chars, self.bold_chars, self.links) = (0, 0, 0);
+        let line_ends = std::mem::take(&mut self.line_ends);
         if text.is_empty() {
             return;
         }
         // Text straight in the body has the body as its scope, which is always open.
         let Some(scope) = self.at.scope else { return };
         let kind = self.at.kind.unwrap_or(Kind::Other);
-        self.out.blocks.push(Block { text, kind, scope, link_chars, links, bold_chars });
+        self.out.blocks.push(Block { text, kind, scope, link_chars, links, bold_chars, line_ends });
     }
 
     fn finish(self) -> Blocks {

@@ -8,10 +8,10 @@ use std::panic::AssertUnwindSafe;
 use dom_query::Document as Dom;
 use dom_smoothie::{Config, Readability};
 use matsu_core::ports::extractor::ExtractError;
-use matsu_core::research::document::{Document, Heading};
+use matsu_core::research::document::{Document, Heading, LineMark, MarkKind};
 use matsu_core::research::ranking::candidates::CODE_MARK;
 
-use crate::blocks::{Blocks, DEPTH_MAX, Kind};
+use crate::blocks::{Block, Blocks, DEPTH_MAX, Kind};
 use crate::code::without_code;
 use crate::declared::Declared;
 use crate::features::PageFacts;
@@ -24,6 +24,8 @@ const TEXT_MIN: usize = 250;
 const SECOND_OPINION_BLOCKS_MAX: usize = 20_000;
 /// Code has one mark in this many characters, or more.
 const CODE_CHARS_PER_MARK: usize = 20;
+/// Characters of a row of data.
+const ROW_CHARS_MAX: usize = 300;
 /// Equal blocks of at least this length are one block that the page shows twice.
 const REPEATED_CHARS_MIN: usize = 60;
 
@@ -120,6 +122,7 @@ pub fn read_by(verdict: &Verdict, reading: Reading) -> Result<Document, ExtractE
         authors: declared.authors,
         doi: declared.doi,
         declared_url: declared.url,
+        marks: text.marks,
     })
 }
 
@@ -138,6 +141,8 @@ fn chars(page: &Blocks) -> usize {
 struct Text {
     body: String,
     headings: Vec<Heading>,
+    /// Not written into the text: by that extraction is measured.
+    marks: Vec<LineMark>,
 }
 
 impl Text {
@@ -151,9 +156,25 @@ impl Text {
             }
             // Code states nothing. Whole documents are set as preformatted text too, and those do.
             Kind::Code if is_code(line) => self.body.push_str(CODE_MARK),
+            Kind::Item => self.marks.push(LineMark { at: self.body.len(), kind: MarkKind::Item }),
+            // A longer row is the layout of a page, with its text inside.
+            Kind::Row if line.chars().count() <= ROW_CHARS_MAX => {
+                self.marks.push(LineMark { at: self.body.len(), kind: MarkKind::Row });
+            }
             _ => {}
         }
         self.body.push_str(line);
+    }
+
+    fn push_block(&mut self, block: &Block) {
+        self.push(&block.text, block.kind);
+        // The text of a heading is kept beside the body, as it is.
+        if matches!(block.kind, Kind::Heading(_)) {
+            return;
+        }
+        let start = self.body.len() - block.text.len();
+        let line_ends = block.line_ends.iter().map(|at| LineMark { at: start + at, kind: MarkKind::LineEnd });
+        self.marks.extend(line_ends);
     }
 
     /// The blocks that are main text, each long one once.
@@ -164,7 +185,7 @@ impl Text {
             let is_kept = *p > verdict.keep || (!text.body.is_empty() && heads_main_text(page, verdict, at));
             // Only what is kept counts as shown: the copy that is kept may be the second one.
             if is_kept && (block.text.len() < REPEATED_CHARS_MIN || seen.insert(block.text.as_str())) {
-                text.push(&block.text, block.kind);
+                text.push_block(block);
             }
         }
         text
@@ -202,4 +223,39 @@ fn heads_main_text(page: &Blocks, verdict: &Verdict, at: usize) -> bool {
     is_heading(at)
         && !is_heading(at + 1)
         && verdict.probabilities.get(at + 1).is_some_and(|below| *below > verdict.keep)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_rows_and_broken_lines_are_marked_beside_the_text() {
+        let long =
+            "This paragraph has enough words to be the main text of a page about the nodes of a cluster. ".repeat(4);
+        let html = format!(
+            "<html><body><article><h1>Nodes</h1><p>{long}</p><p>A node can be in one of these states:</p>\
+             <ul><li>Ready to take new pods</li><li>Unknown, which means lost</li></ul>\
+             <table><tr><td>Name</td><td>Value</td></tr></table><p>東京は\n日本の首都で\n<b>あり</b>、Tokyo\nともいう。</p>\
+             </article></body></html>"
+        );
+        // Which blocks are main text is not the matter here: all of them.
+        let reading = Reading::of(&html);
+        let probabilities = vec![1.0; reading.blocks.blocks.len()];
+        let document = read_by(&Verdict { probabilities, keep: 0.5 }, reading).expect("a text");
+        assert!(
+            document.text.contains("\nReady to take new pods\n"),
+            "the text itself has no marks: {}",
+            document.text
+        );
+        let marked = document.with_marks().text;
+        for line in [
+            "- Ready to take new pods",
+            "- Unknown, which means lost",
+            "| Name Value",
+            "東京は日本の首都であり、Tokyo ともいう。",
+        ] {
+            assert!(marked.lines().any(|one| one == line), "{line}: {marked}");
+        }
+    }
 }

@@ -25,6 +25,7 @@ const BANNED: &[(&[&str], &str)] = &[
 /// Files whose words are data: what people ask, what languages are made of, what a demonstration reads.
 const DATA: &[&str] = &[
     "crates/matsu-adapters/src/judge/cues.rs",
+    "crates/matsu-core/src/research/agreement/denial.rs",
     "crates/matsu-core/src/research/ranking/asked.rs",
     "crates/matsu/demo/",
     "docs/adr/",

@@ -6,6 +6,7 @@ use matsu_core::ports::claim_maker::{
 };
 use matsu_core::research::evidence::Extraction;
 use matsu_core::research::passages::HEADING_DIVIDER;
+use matsu_core::research::ranking::candidates::LeadIn;
 use matsu_core::research::ranking::weights::{Weights, WeightsError};
 use matsu_core::research::ranking::{self, Passage, Ranked};
 use matsu_core::slot::Slot;
@@ -72,7 +73,10 @@ impl PoolClaims for Extractive {
 impl Extractive {
     fn draft(&self, request: &PoolRequest, one: &Ranked) -> PoolDraft {
         let passage = &request.passages[one.passage];
-        let lead_in = one.lead_in.map(|span| &passage.text[span.start..span.end]);
+        let lead_in = one.lead_in.map(|lead_in| match lead_in {
+            LeadIn::Here(span) => &passage.text[span.start..span.end],
+            LeadIn::Before => passage.lead_in.as_str(),
+        });
         let context = [Some(passage.heading.as_str()), lead_in].into_iter().flatten().filter(|part| !part.is_empty());
         let mut parts = ranking::parts(&request.query, &one.features, &self.weights);
         parts.truncate(PARTS_KEPT);
@@ -106,6 +110,22 @@ mod tests {
         );
         assert_eq!(claims("zebra crossing", text), Vec::<String>::new());
         assert_eq!(claims("menu home contact", text), Vec::<String>::new(), "a menu is no statement");
+    }
+
+    #[test]
+    fn an_item_of_a_list_that_began_in_another_passage_has_its_lead_in() {
+        let passages = vec![PoolPassage {
+            text: "- Unknown, which means that the node is lost.\nA paragraph about a lost node.".to_owned(),
+            heading: "Nodes".to_owned(),
+            lead_in: "A node can be in one of these states:".to_owned(),
+            ..PoolPassage::default()
+        }];
+        let request = PoolRequest { query: "lost node".to_owned(), passages, claims_max: 10, ..PoolRequest::default() };
+        let drafts = Extractive::new().expect("weights that fit").best(&request);
+        let context =
+            |start: &str| drafts.iter().find(|one| one.text.starts_with(start)).map(|one| one.context.as_str());
+        assert_eq!(context("Unknown"), Some("Nodes › A node can be in one of these states:"));
+        assert_eq!(context("A paragraph"), Some("Nodes"));
     }
 
     #[test]

@@ -89,7 +89,14 @@ impl Judge for ModelJudge {
                 let words = format!("claim {} was not to be compared with passage {}", stance.claim, stance.passage);
                 return Err(ModelError::Malformed(words));
             };
-            found[at][place] = Stance::from_weights(stance.supports, stance.refutes, stance.neutral);
+            let Weights { supports, refutes, neutral, .. } = stance;
+            found[at][place] = Stance::checked(supports, refutes, neutral).ok_or_else(|| {
+                ModelError::Malformed(format!(
+                    "the numbers for claim {} and passage {} are no probabilities: supports {supports}, refutes \
+                     {refutes}, neutral {neutral}",
+                    stance.claim, stance.passage,
+                ))
+            })?;
         }
         Ok(found)
     }
@@ -125,8 +132,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_request_judges_many_claims_and_what_is_left_out_abstains() {
-        let said = r#"{"stances":[{"claim":1,"passage":2,"supports":0.9,"refutes":0.05,"neutral":0.05},
-            {"claim":2,"passage":1,"supports":-1,"refutes":0,"neutral":0}]}"#;
+        let said = r#"{"stances":[{"claim":1,"passage":2,"supports":0.9,"refutes":0.05,"neutral":0.05}]}"#;
         let (judge, model) = judge(said);
         let asked = [
             ToJudge { claim: "It rains.", passages: vec!["b", "a"] },
@@ -136,6 +142,17 @@ mod tests {
         assert!((found[0][0].supports - 0.9).abs() < 1e-9, "the passages are numbered in the order of their texts");
         assert_eq!((found[0][1], found[1][0]), (Stance::abstained(), Stance::abstained()));
         assert_eq!(model.requests().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn numbers_that_are_no_probabilities_are_an_error() {
+        for numbers in [r#""supports":-1,"refutes":3,"neutral":0"#, r#""supports":0,"refutes":0,"neutral":0"#] {
+            let said = format!(r#"{{"stances":[{{"claim":1,"passage":1,{numbers}}}]}}"#);
+            let (judge, _) = judge(&said);
+            let found = judge.stances("It rains.", &["one"]).await;
+            let is_named = matches!(&found, Err(ModelError::Malformed(why)) if why.contains("claim 1 and passage 1"));
+            assert!(is_named, "{numbers}: {found:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

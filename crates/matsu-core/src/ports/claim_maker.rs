@@ -71,6 +71,8 @@ pub struct PoolPassage {
     pub document: usize,
     pub title: String,
     pub heading: String,
+    /// The sentence that leads to the list with which the passage begins, if that sentence stands before the passage.
+    pub lead_in: String,
     pub text: String,
 }
 

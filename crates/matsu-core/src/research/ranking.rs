@@ -9,17 +9,21 @@ pub mod language;
 pub mod weights;
 pub mod words;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::closeness::Closeness;
 use super::sentences::{Sentence, is_wide};
 use bm25::Statistics;
-use candidates::{Candidate, candidates};
+use candidates::{Candidate, LeadIn, candidates};
 use features::{NAMES, Row};
 use weights::Weights;
 use words::{FORMS, Question, Terms};
 
 /// Passages whose sentences are looked at; with more, those that BM25 finds closest.
 const PASSAGES_MAX: usize = 600;
+/// Of those that are left, the passages whose headings are closest are looked at too: the words of a question may stand
+/// above a passage and not in it.
+const BY_HEADING_MAX: usize = 100;
 /// Characters of the passages by which their language is detected.
 const SAMPLE_CHARS: usize = 400;
 
@@ -39,7 +43,7 @@ pub struct Ranked {
     /// Number of its passage.
     pub passage: usize,
     pub span: Sentence,
-    pub lead_in: Option<Sentence>,
+    pub lead_in: Option<LeadIn>,
     pub score: f64,
     /// How likely it answers the question.
     pub probability: f64,
@@ -157,8 +161,12 @@ fn closest(question: &str, passages: &[Passage<'_>]) -> Vec<usize> {
     if passages.len() <= PASSAGES_MAX {
         return (0..passages.len()).collect();
     }
-    let close = super::closeness::Closeness::over(passages.iter().map(|passage| passage.text));
+    let close = Closeness::over(passages.iter().map(|passage| passage.text));
+    let by_heading = Closeness::over(passages.iter().map(|passage| passage.heading));
     let mut found: Vec<usize> = close.closest(question, PASSAGES_MAX).into_iter().map(|(at, _)| at).collect();
+    let is_found: HashSet<usize> = found.iter().copied().collect();
+    let headings = by_heading.closest(question, passages.len()).into_iter().map(|(at, _)| at);
+    found.extend(headings.filter(|at| !is_found.contains(at)).take(BY_HEADING_MAX));
     found.sort_unstable();
     found
 }
@@ -171,4 +179,20 @@ fn sample(question: &str, passages: &[Passage<'_>]) -> String {
         text.extend(passage.text.chars().take(SAMPLE_CHARS));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_passage_that_matches_only_by_its_heading_is_looked_at() {
+        let texts: Vec<String> = (0..800).map(|n| format!("The lighthouse number {n} is described here.")).collect();
+        let mut passages: Vec<Passage<'_>> =
+            texts.iter().map(|text| Passage { document: 0, title: "", heading: "Coast", text }).collect();
+        passages[700].heading = "Coast › Lighthouse keeper";
+        passages[700].text = "Anna Smith had the post for forty years.";
+        let found = closest("Who was the lighthouse keeper?", &passages);
+        assert!(found.contains(&700) && found.len() <= PASSAGES_MAX + BY_HEADING_MAX, "{}", found.len());
+    }
 }

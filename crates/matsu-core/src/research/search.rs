@@ -96,6 +96,10 @@ pub struct SearchTally {
     /// Why it ended short of what was asked, as a code and in words.
     pub error_code: Option<String>,
     pub notes: Vec<String>,
+    /// The task was being stopped when it ended, so that its claims were not compared with other sources.
+    pub is_unverified: bool,
+    /// Notes that were not kept because there were too many.
+    pub notes_dropped: u32,
 }
 
 /// An engine that gave no answer.

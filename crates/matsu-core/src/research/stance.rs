@@ -13,15 +13,20 @@ pub struct Stance {
 }
 
 impl Stance {
-    /// Scales three weights to probabilities. Nonsense (negative, infinite, all zero) abstains.
+    /// Scales three weights to probabilities. Nothing if they are no weights: negative, infinite or all zero.
     #[must_use]
-    pub fn from_weights(supports: f64, refutes: f64, neutral: f64) -> Self {
+    pub fn checked(supports: f64, refutes: f64, neutral: f64) -> Option<Self> {
         let weights = [supports, refutes, neutral];
         let total: f64 = weights.iter().sum();
-        if weights.iter().any(|weight| !weight.is_finite() || *weight < 0.0) || total <= 0.0 {
-            return Self::abstained();
-        }
-        Self { supports: supports / total, refutes: refutes / total, neutral: neutral / total }
+        let is_weighed = weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0) && total > 0.0;
+        is_weighed.then(|| Self { supports: supports / total, refutes: refutes / total, neutral: neutral / total })
+    }
+
+    /// The same for weights that this program computed; an answer of a model goes through [`Stance::checked`]. A figure
+    /// that cannot be used takes no side.
+    #[must_use]
+    pub fn from_weights(supports: f64, refutes: f64, neutral: f64) -> Self {
+        Self::checked(supports, refutes, neutral).unwrap_or_else(Self::abstained)
     }
 
     /// Says nothing either way.
@@ -56,6 +61,15 @@ impl Stance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weights_that_are_none_are_refused() {
+        for weights in [(f64::NAN, 0.5, 0.5), (f64::INFINITY, 0.0, 0.0), (-1.0, 3.0, 0.0), (0.0, 0.0, 0.0)] {
+            assert_eq!(Stance::checked(weights.0, weights.1, weights.2), None, "{weights:?}");
+        }
+        let percent = Stance::checked(90.0, 5.0, 5.0).map(|stance| stance.supports);
+        assert!(percent.is_some_and(|supports| (supports - 0.9).abs() < 1e-9));
+    }
 
     #[test]
     fn ties_and_nonsense_are_neutral() {

@@ -7,15 +7,34 @@ use matsu_core::job::end;
 use matsu_core::plain_text::plain;
 use matsu_core::ports::store::{ClaimView, EdgeView};
 use matsu_core::research::confidence::{Vote, counted};
-use matsu_core::research::evidence::{Adoption, Relation};
+use matsu_core::research::evidence::{Adoption, Claim, Relation, ScorePart};
 use matsu_core::research::report::Verification;
 
-/// Characters of one claim's text or quote in a list: a sentence that was picked as a claim is never cut.
+/// Characters of one claim's text or quote: a sentence that was picked as a claim is not longer.
 const TEXT_SHOWN_MAX: usize = 800;
-/// Characters of a claim's context in a list.
-const CONTEXT_SHOWN_MAX: usize = 160;
-/// Addresses of other documents that state the same, for one claim.
-const ALSO_SHOWN_MAX: usize = 3;
+
+/// How much of each claim a list shows, in characters.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    text: usize,
+    quote: usize,
+    context: usize,
+    /// Addresses of other documents that state the same.
+    also: usize,
+}
+
+impl Shown {
+    const ALL: Self = Self { text: TEXT_SHOWN_MAX, quote: TEXT_SHOWN_MAX, context: TEXT_SHOWN_MAX, also: 3 };
+    /// For compact lists: the first with which the list has enough claims.
+    pub const LEVELS: [Self; 6] = [
+        Self { text: TEXT_SHOWN_MAX, quote: TEXT_SHOWN_MAX, context: 160, also: 3 },
+        Self { text: TEXT_SHOWN_MAX, quote: 200, context: 60, also: 2 },
+        Self { text: 300, quote: 100, context: 60, also: 1 },
+        Self { text: 200, quote: 60, context: 40, also: 1 },
+        Self { text: 120, quote: 0, context: 30, also: 0 },
+        Self { text: 80, quote: 0, context: 0, also: 0 },
+    ];
+}
 /// Characters of a fragment in a list: the first of these with which a claim fits into a reply.
 pub const FRAGMENT_SHOWN: [usize; 4] = [500, 250, 120, 60];
 
@@ -59,10 +78,24 @@ pub struct ClaimReport {
     /// extractive or model; with detail full
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extraction: Option<String>,
+    /// What the relevance was made of, the largest part first; with detail full, if no model made the claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score_parts: Option<Vec<ScorePartReport>>,
+    /// Text, quote or context is shortened so that the reply has more claims; with detail full they are whole.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_cut: bool,
     pub origin: OriginReport,
     /// Passages of other sources with their stance, neutral ones last; with detail full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Vec<EvidenceReport>>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ScorePartReport {
+    /// What was compared.
+    pub name: String,
+    /// What it added to the score; below 0 it speaks against the sentence.
+    pub value: f64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -159,9 +192,12 @@ fn from_thousandths(value: u32) -> f64 {
 
 impl ClaimReport {
     #[must_use]
-    pub fn of(view: &ClaimView, detail: Detail) -> Self {
+    pub fn of(view: &ClaimView, detail: Detail, shown: &Shown) -> Self {
         let claim = &view.claim;
         let is_full = detail == Detail::Full;
+        let shown = if is_full { &Shown::ALL } else { shown };
+        let is_longer = |text: &str, chars_max: usize| text.chars().nth(chars_max).is_some();
+        let has_quote = is_full || claim.quote != claim.text;
         let counting = counting(view);
         let count = |relation| counting.iter().filter(|edge| edge.edge.relation == relation).count();
         let (supporting, refuting) = (count(Relation::Supports), count(Relation::Refutes));
@@ -171,9 +207,9 @@ impl ClaimReport {
         let of_others = |edge: &&EdgeView| edge.edge.relation != Relation::Origin;
         Self {
             id: claim.id.to_string(),
-            text: clip(&claim.text, TEXT_SHOWN_MAX),
+            text: clip(&claim.text, shown.text),
             relevance: f64::from(claim.relevance) / 10_000.0,
-            context: clip(&claim.context, CONTEXT_SHOWN_MAX),
+            context: clip(&claim.context, shown.context),
             confidence: is_weighed.then(|| from_thousandths(view.confidence)),
             uncertainty: (is_weighed && is_full).then(|| from_thousandths(view.uncertainty)),
             controversy: (is_weighed && is_full).then(|| from_thousandths(view.controversy)),
@@ -183,18 +219,28 @@ impl ClaimReport {
             adoption: (is_full || claim.adoption == Adoption::Rejected).then(|| claim.adoption.to_string()),
             rejection_reason: claim.rejection_reason.as_deref().map(plain),
             extraction: is_full.then(|| claim.extraction.to_string()),
+            score_parts: (is_full && !claim.parts.is_empty()).then(|| score_parts(claim)),
+            is_cut: is_longer(&claim.text, shown.text)
+                || is_longer(&claim.context, shown.context)
+                || has_quote && is_longer(&claim.quote, shown.quote),
             origin: origin.map_or_else(OriginReport::default, |edge| OriginReport {
                 edge_id: is_full.then(|| edge.edge.id.to_string()),
                 fragment_id: is_full.then(|| edge.fragment.id.to_string()),
-                quote: (is_full || claim.quote != claim.text).then(|| clip(&claim.quote, TEXT_SHOWN_MAX)),
+                quote: (has_quote && shown.quote > 0).then(|| clip(&claim.quote, shown.quote)),
                 url: edge.page.url.clone(),
-                also: also(view, edge),
+                also: also(view, edge, shown.also),
                 title: is_full.then(|| clip(&edge.page.title, 120)),
                 domain: is_full.then(|| edge.page.domain.clone()),
             }),
             evidence: is_full.then(|| view.edges.iter().filter(of_others).map(EvidenceReport::of).collect()),
         }
     }
+}
+
+fn score_parts(claim: &Claim) -> Vec<ScorePartReport> {
+    let part =
+        |part: &ScorePart| ScorePartReport { name: part.name.clone(), value: f64::from(part.thousandths) / 1000.0 };
+    claim.parts.iter().map(part).collect()
 }
 
 /// The passages that count for a claim's figures: one for each source.
@@ -216,11 +262,11 @@ fn verification(counting: &[&EdgeView]) -> Verification {
 }
 
 /// Addresses of the other documents that state the claim.
-fn also(view: &ClaimView, own: &EdgeView) -> Vec<String> {
+fn also(view: &ClaimView, own: &EdgeView, shown_max: usize) -> Vec<String> {
     let others = view.edges.iter().filter(|edge| edge.edge.relation == Relation::Origin);
     let mut urls: Vec<String> = Vec::new();
     for url in others.map(|edge| &edge.page.url).filter(|url| **url != own.page.url) {
-        if urls.len() < ALSO_SHOWN_MAX && !urls.contains(url) {
+        if urls.len() < shown_max && !urls.contains(url) {
             urls.push(url.clone());
         }
     }

@@ -238,6 +238,7 @@ impl Reader<'_> {
     }
 
     fn page(&self, candidate: &Candidate, meta: Meta, document: Document) -> Reading {
+        let document = document.with_marks();
         let now = self.cx.runtime().clock().now();
         let id = PageId::mint(now);
         let fragments = passages(&document).into_iter().enumerate().map(|(position, passage)| Fragment {

@@ -12,6 +12,7 @@ use matsu_core::ports::store::{FragmentsOf, NewClaim, NewEvidence};
 use matsu_core::research::agreement::Statement;
 use matsu_core::research::closeness::terms;
 use matsu_core::research::evidence::{Fragment, ScorePart};
+use matsu_core::research::ranking::candidates::lead_in_at_end;
 
 use super::halt::Halt;
 use super::search_job::Search;
@@ -36,11 +37,14 @@ impl Search<'_> {
         let mut next = self.state.clone();
         next.read.extend(next.unread.take());
         for (document, page) in next.read.iter().enumerate() {
+            let mut open: Option<String> = None;
             for fragment in self.cx.runtime().store().run(FragmentsOf(page.page.clone())).await? {
                 let (heading, text) = (fragment.heading.clone(), fragment.text.clone());
                 // The outermost heading is the document's title, or as good as one.
                 let title = heading.split(matsu_core::research::passages::HEADING_DIVIDER).next().unwrap_or_default();
-                passages.push(PoolPassage { document, title: title.to_owned(), heading, text });
+                let lead_in = open.clone().unwrap_or_default();
+                open = lead_in_at_end(&text, open);
+                passages.push(PoolPassage { document, title: title.to_owned(), heading, lead_in, text });
                 pool.push((document, fragment));
             }
         }

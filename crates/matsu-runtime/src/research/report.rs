@@ -21,7 +21,7 @@ use crate::runtime::Runtime;
 
 use super::materials::counting;
 use super::model_calls;
-use super::state::is_about_page;
+use super::state::{is_about_page, skipped};
 use super::status_view::{BudgetView, model_warnings, query_of, status_of, verification_warnings};
 
 /// The setting is `auto`, and no person was asked yet.
@@ -46,7 +46,7 @@ pub(super) async fn material(runtime: &Runtime, task: &Task) -> Result<Material,
     let wish = SearchWish { changed_since: None, rows_max: SEARCHES_LISTED_MAX };
     let list = store.run(ReadSearches { task_id: task.id.clone(), wish }).await?;
     let pages = store.run(PagesOf { task_id: task.id.clone(), rows_max: REPORT_PAGES_MAX }).await?;
-    let mut notes: Vec<String> = verification_warnings(&list.unverified)
+    let mut notes: Vec<String> = verification_warnings(&list)
         .into_iter()
         .chain(model_warnings(&list.rows))
         .map(|warning| warning.trim_start_matches("[warning] ").to_owned())
@@ -208,7 +208,7 @@ fn searched(row: &SearchRow) -> Searched {
         pages_left: tally.pages_left,
         claims: tally.claims,
         error: error.as_deref().map(plain_line),
-        skipped: tally.notes.iter().filter(|note| is_about_page(note)).map(|note| plain_line(note)).collect(),
+        skipped: skipped(tally, usize::MAX),
     }
 }
 

@@ -135,7 +135,11 @@ impl<'a> Search<'a> {
             next.note(&format!("{}: {}", document.url, document.reason));
         }
         let hits = hits.collect();
-        next.candidates = select(merge(&answers.lists), &rules, &self.config.priority_domains);
+        let selected = select(merge(&answers.lists), &rules, &self.config.priority_domains);
+        for note in selected.left_out {
+            next.note(&note);
+        }
+        next.candidates = selected.candidates;
         next.is_selected = true;
         self.record(NewEvidence { hits, ..NewEvidence::default() }, next).await
     }
@@ -237,12 +241,12 @@ impl<'a> Search<'a> {
         let failed = tally.engines_failed.iter().filter(|failure| failure.reason != asking::NO_RESULTS);
         if failed.count() > 0 {
             next.tally.error_code = Some(ErrorCode::EngineFailed.to_string());
-            next.note(&asking::in_words(&tally.engines_failed));
+            next.note_always(&asking::in_words(&tally.engines_failed));
         }
         if let Some((code, why)) = cut_short {
             next.tally.ended_as = Some(SearchStatus::Partial);
             next.tally.error_code = Some(code.to_string());
-            next.note(&why);
+            next.note_always(&why);
         }
         self.record(NewEvidence::default(), next).await?;
         if self.state.tally.claims > 0 {
@@ -251,7 +255,7 @@ impl<'a> Search<'a> {
         Ok(JobEnd::Completed { output_json: self.output().unwrap_or_else(|| "{}".to_owned()) })
     }
 
-    async fn ask_for_verification(&self) -> Result<(), Halt> {
+    async fn ask_for_verification(&mut self) -> Result<(), Halt> {
         let runtime = self.cx.runtime();
         let now = runtime.clock().now();
         let search_id = self.cx.lease.job_id.clone();
@@ -268,8 +272,13 @@ impl<'a> Search<'a> {
         };
         let request = Enqueue { task_id: Some(self.task.id.clone()), jobs: vec![job], resume_for: None, now };
         match runtime.store().run(request).await {
-            // A task that takes no more work needs no verification.
-            Ok(_) | Err(StoreError::Closed { .. }) => Ok(()),
+            Ok(_) => Ok(()),
+            // A task that takes no more work: status and report say that these claims are unverified.
+            Err(StoreError::Closed { .. }) => {
+                let mut next = self.state.clone();
+                next.tally.is_unverified = true;
+                self.record(NewEvidence::default(), next).await
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -300,8 +309,15 @@ const NOTE_CHARS_MAX: usize = 300;
 impl SearchState {
     pub(super) fn note(&mut self, text: &str) {
         if self.tally.notes.len() < NOTES_MAX {
-            self.tally.notes.push(clip(text, NOTE_CHARS_MAX));
+            self.note_always(text);
+        } else {
+            self.tally.notes_dropped += 1;
         }
+    }
+
+    /// However many there are: why the search itself ended short.
+    pub(super) fn note_always(&mut self, text: &str) {
+        self.tally.notes.push(clip(text, NOTE_CHARS_MAX));
     }
 
     /// Ahead of all others, where the limit on their number does not reach it.

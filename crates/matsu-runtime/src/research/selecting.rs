@@ -18,14 +18,26 @@ pub fn domain_of(hit: &Hit) -> String {
 /// Whether a person's rules keep this address out: the newest rule that matches its host, or the domain that a document
 /// on this machine counts for.
 pub fn is_ruled_out(rules: &[DomainRule], hit: &Hit) -> bool {
+    blocking(rules, hit).is_some()
+}
+
+/// The rule that keeps an address out.
+fn blocking<'a>(rules: &'a [DomainRule], hit: &Hit) -> Option<&'a DomainRule> {
     let host = address::host(&hit.url);
     let names = host.iter().chain(hit.domain.as_ref());
     let newest = names.filter_map(|name| deciding(rules, name)).max_by_key(|rule| rule.seq);
-    newest.is_some_and(|rule| rule.decision == RuleDecision::Block)
+    newest.filter(|rule| rule.decision == RuleDecision::Block)
+}
+
+/// What is read, and a note about what is not.
+pub struct Selected {
+    pub candidates: Vec<Candidate>,
+    /// One note for each rule that kept results out.
+    pub left_out: Vec<String>,
 }
 
 /// Best first within each round.
-pub fn select(merged: Vec<Merged>, rules: &[DomainRule], priority_domains: &[String]) -> Vec<Candidate> {
+pub fn select(merged: Vec<Merged>, rules: &[DomainRule], priority_domains: &[String]) -> Selected {
     let patterns: Vec<DomainPattern> = priority_domains
         .iter()
         .filter_map(|domain| DomainPattern::parse(&format!("*.{}", domain.trim_start_matches("*."))).ok())
@@ -36,8 +48,13 @@ pub fn select(merged: Vec<Merged>, rules: &[DomainRule], priority_domains: &[Str
     };
     let mut rounds: HashMap<String, usize> = HashMap::new();
     let mut ranked: Vec<(bool, usize, usize, Candidate)> = Vec::new();
+    let mut ruled_out: Vec<(&DomainRule, Vec<String>)> = Vec::new();
     for (place, merged) in merged.into_iter().enumerate() {
-        if is_ruled_out(rules, &merged.hit) {
+        if let Some(rule) = blocking(rules, &merged.hit) {
+            match ruled_out.iter_mut().find(|(known, _)| known.id == rule.id) {
+                Some((_, urls)) => urls.push(merged.hit.url),
+                None => ruled_out.push((rule, vec![merged.hit.url])),
+            }
             continue;
         }
         let round = rounds.entry(domain_of(&merged.hit)).or_default();
@@ -46,7 +63,22 @@ pub fn select(merged: Vec<Merged>, rules: &[DomainRule], priority_domains: &[Str
         *round += 1;
     }
     ranked.sort_by_key(|(is_usual, round, place, _)| (*is_usual, *round, *place));
-    ranked.into_iter().map(|(_, _, _, candidate)| candidate).take(CANDIDATES_MAX).collect()
+    let candidates = ranked.into_iter().map(|(_, _, _, candidate)| candidate).take(CANDIDATES_MAX).collect();
+    Selected { candidates, left_out: ruled_out.iter().map(|(rule, urls)| left_out(rule, urls)).collect() }
+}
+
+/// The first address by name: a note about a page begins with its address.
+fn left_out(rule: &DomainRule, urls: &[String]) -> String {
+    let mut note = format!("{}: left out by the rule for {}", urls[0], rule.pattern.as_str());
+    if !rule.reason.is_empty() {
+        note.push_str(&format!(" ({})", rule.reason));
+    }
+    match urls.len() - 1 {
+        0 => {}
+        1 => note.push_str("; so is 1 other result"),
+        more => note.push_str(&format!("; so are {more} other results")),
+    }
+    note
 }
 
 #[cfg(test)]
@@ -61,8 +93,8 @@ mod tests {
         urls.iter().map(|url| Merged { hit: hit(url), engines: vec![], score: 0.0 }).collect()
     }
 
-    fn urls(candidates: &[Candidate]) -> Vec<&str> {
-        candidates.iter().map(|candidate| candidate.hit.url.as_str()).collect()
+    fn urls(selected: &Selected) -> Vec<&str> {
+        selected.candidates.iter().map(|candidate| candidate.hit.url.as_str()).collect()
     }
 
     #[test]
@@ -96,5 +128,17 @@ mod tests {
         assert_eq!(urls(&select(found(), &[all, one], &[])), ["https://x.a.org/1", "https://b.org/1"]);
         let host = rule(1, "a.org", RuleDecision::Block);
         assert_eq!(urls(&select(found(), &[host], &[])), ["https://x.a.org/1", "https://b.org/1"]);
+    }
+
+    #[test]
+    fn what_a_rule_keeps_out_is_said_once_for_each_rule() {
+        let found = merged(&["https://www.a.org/1", "https://x.a.org/2", "https://b.org/1"]);
+        let all = DomainRule { reason: "copies".to_owned(), ..rule(1, "*.a.org", RuleDecision::Block) };
+        let selected = select(found, &[all], &[]);
+        assert_eq!(
+            selected.left_out,
+            ["https://www.a.org/1: left out by the rule for *.a.org (copies); so is 1 other result"]
+        );
+        assert!(super::super::state::is_about_page(&selected.left_out[0]), "it is shown among what was skipped");
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use matsu_core::clock::Timestamp;
+use matsu_core::plain_text::plain_line;
 use matsu_core::research::evidence::PageKey;
 use matsu_core::research::merge::Hit;
 use matsu_core::research::novelty::Novelty;
@@ -19,6 +20,14 @@ pub const TOO_OFTEN: &str = ": 429, ";
 /// Whether a note is about one page, and names it.
 pub fn is_about_page(note: &str) -> bool {
     note.contains("://") && !note.starts_with(WITHOUT_MODEL)
+}
+
+/// The notes about pages that were skipped, at most so many, and how many more there are.
+pub fn skipped(tally: &SearchTally, shown_max: usize) -> Vec<String> {
+    let notes: Vec<&String> = tally.notes.iter().filter(|note| is_about_page(note)).collect();
+    let more = notes.len().saturating_sub(shown_max) + usize::try_from(tally.notes_dropped).unwrap_or(0);
+    let shown = notes.into_iter().take(shown_max).map(|note| plain_line(note));
+    shown.chain((more > 0).then(|| format!("and {more} more that are not listed here"))).collect()
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -100,5 +109,24 @@ impl SearchState {
             self.tally.domains.push(domain.to_owned());
         }
         self.tally.has_primary_source |= is_primary;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_listed_is_counted() {
+        let mut state = SearchState::default();
+        for n in 0..40 {
+            state.note(&format!("https://a.org/{n}: 404"));
+        }
+        state.note_always("the budget is used up");
+        let (few, all) = (skipped(&state.tally, 3), skipped(&state.tally, usize::MAX));
+        assert_eq!((few.len(), few[3].as_str()), (4, "and 37 more that are not listed here"));
+        assert_eq!((all.len(), all[30].as_str()), (31, "and 10 more that are not listed here"));
+        assert_eq!(state.tally.notes.last().map(String::as_str), Some("the budget is used up"), "it has its place");
+        assert_eq!(skipped(&SearchTally::default(), 3), Vec::<String>::new());
     }
 }

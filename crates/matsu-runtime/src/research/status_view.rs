@@ -25,7 +25,7 @@ use crate::runtime::Runtime;
 use super::asking::NO_RESULTS;
 use super::delivered::Horizon;
 use super::model_calls;
-use super::state::{TOO_OFTEN, WITHOUT_MODEL, is_about_page};
+use super::state::{TOO_OFTEN, WITHOUT_MODEL, skipped};
 
 /// Causes of engines without an answer that one reply lists.
 const ENGINE_WARNINGS_MAX: usize = 5;
@@ -57,7 +57,7 @@ pub struct SearchView {
     pub error_code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Pages that were not read, each with the reason; the first few.
+    /// Pages that were not read, each with the reason; the first few, and how many more there are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
 }
@@ -212,7 +212,7 @@ impl ResearchView {
         }
         warnings.extend(self.engine_warnings());
         warnings.extend(self.site_warnings());
-        warnings.extend(verification_warnings(&self.list.unverified));
+        warnings.extend(verification_warnings(&self.list));
         warnings.extend(model_warnings(&self.list.rows));
         warnings.extend(self.quota_waits.iter().map(|line| format!("[warning] {line}")));
         if task.status == TaskStatus::InputRequired {
@@ -284,13 +284,15 @@ fn without_engine(row: &SearchRow) -> Option<String> {
 }
 
 /// Claims that were meant to be weighed and were not.
-pub(super) fn verification_warnings(unverified: &Unverified) -> Vec<String> {
-    let Unverified { failed, error, cancelled } = unverified;
+pub(super) fn verification_warnings(list: &SearchList) -> Vec<String> {
+    let Unverified { failed, error, cancelled } = &list.unverified;
+    let never_queued = list.rows.iter().filter(|row| row.tally.as_ref().is_some_and(|tally| tally.is_unverified));
+    let cancelled = cancelled + i64::try_from(never_queued.count()).unwrap_or(i64::MAX);
     let why = error.as_deref().map(|error| clip(error, ERROR_SHOWN_MAX)).unwrap_or_default();
     let failed = (*failed > 0).then(|| {
         format!("[warning] {failed} verifications failed, so their claims are unverified: {why}; see `matsu doctor`")
     });
-    let cancelled = (*cancelled > 0).then(|| {
+    let cancelled = (cancelled > 0).then(|| {
         format!(
             "[warning] {cancelled} verifications did not run because the task was stopped; their claims are unverified"
         )
@@ -344,6 +346,9 @@ pub(super) fn query_of(job: &Job) -> String {
     serde_json::from_str::<SearchInput>(&job.input_json).unwrap_or_default().query
 }
 
+/// Pages that were skipped, of which the status of one search lists so many.
+const SKIPPED_SHOWN: usize = 3;
+
 impl SearchView {
     pub fn of(row: &SearchRow, status: SearchStatus) -> Self {
         let none = SearchTally::default();
@@ -363,7 +368,7 @@ impl SearchView {
             engines_failed: failures.map(|failure| format!("{}: {}", failure.engine, failure.reason)).collect(),
             error_code: row.job.error_code.clone().or_else(|| tally.error_code.clone()),
             error: row.job.error_message.clone().or(notes).map(|text| clip(&text, 300)),
-            skipped: tally.notes.iter().filter(|note| is_about_page(note)).take(3).map(|n| clip(n, 200)).collect(),
+            skipped: skipped(tally, SKIPPED_SHOWN).iter().map(|note| clip(note, 200)).collect(),
         }
     }
 }

@@ -11,7 +11,7 @@ use matsu_core::research::search::ResearchConfig;
 
 use super::research_access::research_task;
 use crate::research::materials::{
-    ClaimReport, Detail, FRAGMENT_SHOWN, FragmentReport, GraphReport, fragments, graph, narrative,
+    ClaimReport, Detail, FRAGMENT_SHOWN, FragmentReport, GraphReport, Shown, fragments, graph, narrative,
 };
 use crate::tool::{Annotations, Repeat, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
@@ -35,7 +35,7 @@ struct Options {
     include_graph: Option<bool>,
     /// Also return the quoted passages; whole if limit is 3 or less.
     include_fragments: Option<bool>,
-    /// compact (default): evidence as counts; full: each passage with its edge_id.
+    /// compact (default): counts; full: whole texts, passages with edge_id, score parts.
     detail: Option<HowMuch>,
     /// Claims per reply (default 30).
     #[schemars(range(min = 1, max = 200))]
@@ -123,13 +123,13 @@ impl Tool for GetMaterials {
         let found = store.run(ReadMaterials { task_id: task.id.clone(), wish }).await?;
         let totals = store.run(ReadEvidenceTotals(task.id.clone())).await?;
         let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
-        let Fit { claims, next, shown_max } = Fit::of(&found, &options, wish.rows_max);
+        let Fit { claims, next, shown, shown_max } = Fit::of(&found, &options, wish.rows_max);
         let is_narrative = options.format == Some(Format::Narrative);
         Ok(ToolReply::Done(Output {
             task_id: task.id.to_string(),
             narrative: is_narrative.then(|| narrative(&config.question, claims, found.total)),
             claims: (!is_narrative)
-                .then(|| claims.iter().map(|view| ClaimReport::of(view, options.detail())).collect()),
+                .then(|| claims.iter().map(|view| ClaimReport::of(view, options.detail(), &shown)).collect()),
             fragments: options.include_fragments.unwrap_or(false).then(|| fragments(claims, shown_max)),
             evidence_graph: options.include_graph.unwrap_or(false).then(|| graph(claims)),
             query: config.question,
@@ -141,6 +141,12 @@ impl Tool for GetMaterials {
 }
 
 impl Options {
+    /// Whether the reply is a compact list of claims and nothing else.
+    fn is_list(&self) -> bool {
+        let has_more = self.include_fragments.unwrap_or(false) || self.include_graph.unwrap_or(false);
+        !has_more && self.detail() == Detail::Compact && self.format != Some(Format::Narrative)
+    }
+
     fn detail(&self) -> Detail {
         match self.detail {
             Some(HowMuch::Full) => Detail::Full,
@@ -177,10 +183,15 @@ fn bytes_max(rows_max: u32) -> usize {
     MATERIALS_BYTES_MAX * wished / usual
 }
 
+/// Claims that a compact reply has at least, if there are as many and it shows nothing else.
+const CLAIMS_MIN: usize = 25;
+
 /// As many claims as the reply may carry, at least one, and where the next reply begins.
 struct Fit<'a> {
     claims: &'a [ClaimView],
     next: Option<i64>,
+    /// How much of each claim is shown.
+    shown: Shown,
     /// Characters of each fragment. A claim that much was said about shows less of each.
     shown_max: usize,
 }
@@ -189,28 +200,45 @@ impl<'a> Fit<'a> {
     fn of(found: &'a Materials, options: &Options, rows_max: u32) -> Self {
         let bytes_max = bytes_max(rows_max);
         let whole = (rows_max <= WHOLE_FRAGMENTS_ROWS).then_some(usize::MAX);
-        let has_capacity =
-            |shown: &usize| found.claims.first().is_none_or(|view| bytes_of(view, options, *shown) <= bytes_max);
+        let longest = Shown::LEVELS[0];
+        let has_capacity = |shown_max: &usize| {
+            found.claims.first().is_none_or(|view| bytes_of(view, options, &longest, *shown_max) <= bytes_max)
+        };
         let shown_max = whole.into_iter().chain(FRAGMENT_SHOWN).find(has_capacity);
         let shown_max = shown_max.unwrap_or(FRAGMENT_SHOWN[FRAGMENT_SHOWN.len() - 1]);
-        let mut bytes = 0;
-        for (count, view) in found.claims.iter().enumerate() {
-            bytes += bytes_of(view, options, shown_max);
-            if count > 0 && bytes > bytes_max {
-                let next = found.claims.get(count - 1).map(|view| view.cursor);
-                return Self { claims: &found.claims[..count], next, shown_max };
-            }
-        }
-        Self { claims: &found.claims, next: found.next, shown_max }
+        let shown = if options.is_list() { level(found, options, bytes_max) } else { longest };
+        let count = capacity(found, bytes_max, |view| bytes_of(view, options, &shown, shown_max));
+        let next = match found.claims.get(count) {
+            Some(_) => found.claims.get(count - 1).map(|view| view.cursor),
+            None => found.next,
+        };
+        Self { claims: &found.claims[..count], next, shown, shown_max }
     }
 }
 
+/// How much of each claim a compact list shows: as much as leaves space for enough claims.
+fn level(found: &Materials, options: &Options, bytes_max: usize) -> Shown {
+    let wanted = found.claims.len().min(CLAIMS_MIN);
+    let is_enough = |shown: &&Shown| capacity(found, bytes_max, |view| bytes_of(view, options, shown, 0)) >= wanted;
+    *Shown::LEVELS.iter().find(is_enough).unwrap_or(&Shown::LEVELS[Shown::LEVELS.len() - 1])
+}
+
+/// How many of the first claims fit, but one at least.
+fn capacity(found: &Materials, bytes_max: usize, bytes_of: impl Fn(&ClaimView) -> usize) -> usize {
+    let mut bytes = 0;
+    let fitting = found.claims.iter().take_while(|view| {
+        bytes += bytes_of(view);
+        bytes <= bytes_max
+    });
+    fitting.count().max(1).min(found.claims.len())
+}
+
 /// What one claim adds to the reply, at most: fragments and pages that several share are counted for each.
-fn bytes_of(view: &ClaimView, options: &Options, shown_max: usize) -> usize {
+fn bytes_of(view: &ClaimView, options: &Options, shown: &Shown, shown_max: usize) -> usize {
     let alone = std::slice::from_ref(view);
     let mut bytes = match options.format {
         Some(Format::Narrative) => size(&narrative("", alone, 1)),
-        Some(Format::Structured) | None => size(&ClaimReport::of(view, options.detail())),
+        Some(Format::Structured) | None => size(&ClaimReport::of(view, options.detail(), shown)),
     };
     if options.include_fragments.unwrap_or(false) {
         bytes += size(&fragments(alone, shown_max));
@@ -235,3 +263,6 @@ impl Summary {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,20 +32,29 @@ const PRONOUNS: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub span: Sentence,
-    /// The sentence that leads to a list, for an item of it; else nothing.
-    pub lead_in: Option<Sentence>,
+    /// For an item of a list: where the sentence is that leads to the list.
+    pub lead_in: Option<LeadIn>,
+}
+
+/// Where the sentence stands that leads to a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeadIn {
+    /// In the passage itself.
+    Here(Sentence),
+    /// In front of the passage, if anywhere: the list began in an earlier one.
+    Before,
 }
 
 /// The candidates of a passage. `heading` is the last heading above it.
 #[must_use]
 pub fn candidates(text: &str, heading: &str) -> Vec<Candidate> {
     let mut found = Vec::new();
-    let mut lead_in = None;
+    let mut lead_in = Some(LeadIn::Before);
     let mut start = 0;
     for line in text.split('\n') {
         let at = start;
         start += line.len() + 1;
-        if line.trim().is_empty() || line.starts_with(CODE_MARK) || line.starts_with(ROW_MARK) {
+        if is_between(line) {
             continue;
         }
         let is_item = line.starts_with(ITEM_MARK);
@@ -58,7 +67,7 @@ pub fn candidates(text: &str, heading: &str) -> Vec<Candidate> {
         join_defaults(text, &mut spans);
         if !is_item {
             let last = spans.last().copied();
-            lead_in = last.filter(|span| text[span.start..span.end].ends_with([':', '：']));
+            lead_in = last.filter(|span| leads_in(&text[span.start..span.end])).map(LeadIn::Here);
         }
         for span in spans {
             let sentence = &text[span.start..span.end];
@@ -68,6 +77,26 @@ pub fn candidates(text: &str, heading: &str) -> Vec<Candidate> {
         }
     }
     found
+}
+
+/// The sentence that leads to the list at the end of a passage, if it ends with one: items of the list may follow in the
+/// next passage. `before` is what the same said of the passage before it.
+#[must_use]
+pub fn lead_in_at_end(text: &str, before: Option<String>) -> Option<String> {
+    let lines = text.split('\n').filter(|line| !is_between(line) && !line.starts_with(ITEM_MARK));
+    let Some(last) = lines.last() else { return before };
+    let span = sentences(last).pop()?;
+    let sentence = &last[span.start..span.end];
+    leads_in(sentence).then(|| sentence.to_owned())
+}
+
+fn leads_in(sentence: &str) -> bool {
+    sentence.ends_with([':', '：'])
+}
+
+/// Lines that a list goes on behind.
+fn is_between(line: &str) -> bool {
+    line.trim().is_empty() || line.starts_with(CODE_MARK) || line.starts_with(ROW_MARK)
 }
 
 /// What something is by default says nothing without the sentence before it: `Codes to retry. Default: [429].`
@@ -154,7 +183,11 @@ mod tests {
         let text = "A node can be in one of these states:\n- Ready to take new pods\n- Unknown, which means lost.\nA paragraph follows the list.";
         let found = candidates(text, "");
         let of = |span: Sentence| &text[span.start..span.end];
-        let seen: Vec<(&str, Option<&str>)> = found.iter().map(|c| (of(c.span), c.lead_in.map(of))).collect();
+        let lead_in_of = |lead_in: LeadIn| match lead_in {
+            LeadIn::Here(span) => of(span),
+            LeadIn::Before => "before",
+        };
+        let seen: Vec<(&str, Option<&str>)> = found.iter().map(|c| (of(c.span), c.lead_in.map(lead_in_of))).collect();
         let lead_in = Some("A node can be in one of these states:");
         assert_eq!(
             seen,
@@ -164,5 +197,17 @@ mod tests {
                 ("A paragraph follows the list.", None)
             ]
         );
+    }
+
+    #[test]
+    fn a_list_goes_on_in_the_next_passage() {
+        let first = "One paragraph. A node can be in one of these states:\n- Ready to take new pods\n    code";
+        let lead_in = lead_in_at_end(first, None);
+        assert_eq!(lead_in.as_deref(), Some("A node can be in one of these states:"));
+        let items = "- Unknown, which means lost.\n- Draining, which means that it leaves.";
+        let found = candidates(items, "");
+        assert!(found.iter().all(|candidate| candidate.lead_in == Some(LeadIn::Before)), "{found:?}");
+        assert_eq!(lead_in_at_end(items, lead_in.clone()), lead_in);
+        assert_eq!(lead_in_at_end("A paragraph ends the list.\n- An item of another one", lead_in), None);
     }
 }

@@ -97,7 +97,8 @@ pub fn is_same(left: &str, right: &str) -> bool {
 
 /// The language of whose common words a text has most, if it has some, and more than of any other. Words of one or two
 /// letters are left out: `a` and `on` are common in several languages.
-fn shown(text: &str) -> Option<Algorithm> {
+#[must_use]
+pub fn shown(text: &str) -> Option<Algorithm> {
     let folded = fold(text);
     let words: HashSet<&str> =
         folded.split(|c: char| !c.is_alphabetic()).filter(|word| word.chars().count() > 2).collect();

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::super::agreement::{denies, has_facts_of};
 use super::super::closeness::terms;
-use super::super::query::fold;
 use super::super::ranking::language::{Stems, is_common, is_same};
 use super::Finding;
 
@@ -87,7 +86,7 @@ fn is_supported(sentence: &str, claims: &[&Finding], question: &str) -> bool {
     if !has_facts_of(sentence, &said, question) {
         return false;
     }
-    let (is_denied, denials) = (denies(&fold(sentence)), claims.iter().map(|claim| denies(&fold(&claim.text))));
+    let (is_denied, denials) = (denies(sentence), claims.iter().map(|claim| denies(&claim.text)));
     let denials: Vec<bool> = denials.collect();
     if is_denied && !denials.contains(&true) || !is_denied && !denials.contains(&false) {
         return false;

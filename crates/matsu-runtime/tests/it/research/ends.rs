@@ -232,6 +232,10 @@ async fn a_graceful_stop_waits_and_keeps_what_was_found() {
     };
     assert_eq!((of("long"), of("short"), of("third")), (json!("partial"), json!("partial"), json!("cancelled")));
     assert!(client.materials(&task).await["total"].as_i64().unwrap() >= 4, "its finished stages are kept");
+    let why = "2 verifications did not run because the task was stopped; their claims are unverified";
+    assert!(status["warnings"].to_string().contains(why), "{status}");
+    let report = client.report(&task).await;
+    assert!(report.to_string().contains(why), "{report}");
     assert_eq!(client.queue(&task, &["more"]).await["error_code"], "TASK_STOPPED");
     let again = client.call("stop_task", json!({ "task_id": task, "mode": "immediate" })).await;
     assert_eq!((&again["final_status"], &again["already_ended"]), (&json!("completed"), &json!(true)));

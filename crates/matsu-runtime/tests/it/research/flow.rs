@@ -346,3 +346,53 @@ async fn replies_stay_small_and_the_whole_costs_few_calls() {
     assert!(compact.to_string().len() <= 17 * 1024, "{}", compact.to_string().len());
     assert!(claims.iter().all(|claim| claim.get("evidence").is_none()), "{compact}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_two_searches_find_in_nearly_the_same_words_is_one_claim() {
+    let lab = Lab::open().await;
+    let first = "Waiting is cheap if the server of the site answers only when a task has changed since the last call.";
+    let copied =
+        "Waiting is cheap if the server of the site answers only when the task has changed since the last call.";
+    let other = "Waiting is cheap if the server of the site never answers when a task has changed since the last call.";
+    lab.web
+        .page("https://a.org/1", [text(first, "the cost of waiting")])
+        .page("https://b.org/1", [text(copied, "measurements of queues")])
+        .page("https://c.org/1", [text(other, "a view from elsewhere")]);
+    lab.web
+        .results("one", &["https://a.org/1"])
+        .results("two", &["https://b.org/1"])
+        .results("three", &["https://c.org/1"]);
+    let (_service, client) = (lab.start(), lab.client("one"));
+    let task = client.task(None).await;
+    for query in ["one", "two", "three"] {
+        client.queue(&task, &[query]).await;
+        client.all_done(&task).await;
+    }
+    let found = client.materials(&task).await;
+    let claims: Vec<_> = found["claims"].as_array().unwrap().iter().map(|claim| claim["text"].clone()).collect();
+    assert_eq!((claims.len(), found["total"].as_i64()), (2, Some(2)), "{found}");
+    assert!(claims.contains(&json!(first)) && claims.contains(&json!(other)), "{found}");
+    let merged = found["claims"].as_array().unwrap().iter().find(|claim| claim["text"] == first).unwrap();
+    assert_eq!(merged["origin"]["also"], json!(["https://b.org/1"]), "both places are shown: {merged}");
+    assert_eq!(merged["evidence_count"], 0, "a copy confirms nothing: {merged}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_budget_of_seconds_is_shared_by_the_searches_that_run() {
+    let lab = Lab::open().await;
+    for query in ["first", "second"] {
+        let url = format!("https://{query}.org/");
+        lab.web.page(&url, [text(&format!("The {query} says so."), query)]).results(query, &[&url]);
+        lab.web.delay(query, Duration::from_secs(1));
+    }
+    let (_service, client) = (lab.start(), lab.client("one"));
+    // Two searches run at once; each needs two or three seconds, and less than five are there for each.
+    let made = client.call("create_task", json!({ "query": "q", "config": { "budget": { "max_seconds": 6 } } })).await;
+    let task = made["task_id"].as_str().unwrap();
+    client.queue(task, &["first", "second"]).await;
+    let status = client.all_done(task).await;
+    for search in status["searches"].as_array().unwrap() {
+        assert_eq!((&search["error_code"], &search["pages_fetched"]), (&json!(null), &json!(1)), "{status}");
+    }
+    assert!(status["budget"]["time_used_seconds"].as_i64().unwrap() <= 6, "{status}");
+}

@@ -132,4 +132,9 @@ impl Client {
     pub async fn materials(&self, task: &str) -> Value {
         self.call("get_materials", json!({ "task_id": task, "options": { "limit": 200, "detail": "full" } })).await
     }
+
+    pub async fn report(&self, task: &str) -> Value {
+        let report = matsu_runtime::tools::research_report::read(&self.cx, task).await.expect("a report");
+        serde_json::to_value(report).expect("a report is JSON")
+    }
 }

@@ -11,9 +11,11 @@ use matsu_core::ports::store::{
     NewAuthItem, NewClaim, NewEdge, NewEvidence, NewPage, RecordEvidence, Recorded, StoreError,
 };
 use matsu_core::principal::Principal;
+use matsu_core::research::agreement::Statement;
 use matsu_core::research::confidence::{Confidence, Vote, counted_edges};
 use matsu_core::research::evidence::{Adoption, Relation};
 use matsu_core::research::fingerprint::fingerprint;
+use matsu_core::research::sentences::is_wide;
 
 use super::evidence_rows::{not_cancelled, number, to_json};
 use crate::sql::{Sql, Transition, Tx, internal, params};
@@ -65,6 +67,14 @@ const SAME_CLAIM: Sql = Sql::both(concat!(
     not_cancelled!("c.job_id"),
     " ORDER BY c.seq LIMIT 1"
 ));
+/// Claims that may be copies: about as long, and with two of three long words. Only these few are compared word by word,
+/// because a task may have thousands of claims and this runs while other writes wait.
+const MAY_BE_COPIES: Sql = Sql::both(concat!(
+    "SELECT c.id, c.text FROM claims c WHERE c.task_id = $1 AND CAST(length(c.text) AS BIGINT) BETWEEN $2 AND $3 AND \
+     (c.text LIKE $4 AND c.text LIKE $5 OR c.text LIKE $4 AND c.text LIKE $6 OR c.text LIKE $5 AND c.text LIKE $6) AND ",
+    not_cancelled!("c.job_id"),
+    " ORDER BY c.seq"
+));
 const SCORE: Sql = Sql::both(
     "UPDATE claims SET confidence = $2, uncertainty = $3, controversy = $4, n_supports = $5, n_refutes = $6 \
      WHERE id = $1",
@@ -90,6 +100,25 @@ const TALLY: Sql = Sql::both(
      ON CONFLICT (job_id) DO UPDATE SET attempt = excluded.attempt, ended_as = excluded.ended_as, \
      tally_json = excluded.tally_json",
 );
+
+/// A copy is longer or shorter by at most this part.
+const LENGTH_PART: i64 = 4;
+/// Letters of a script without spaces that are looked for as a word.
+const WIDE_LETTERS: usize = 4;
+
+/// Patterns of the three longest words of a text: two sentences that say the same have most words in common, and can
+/// differ in none by another word. Of a text of fewer words the last one stands for those that lack.
+fn patterns(text: &str) -> Option<[String; 3]> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        let chars: Vec<char> = word.chars().collect();
+        let size = if chars.iter().any(|c| is_wide(*c)) { WIDE_LETTERS } else { chars.len() };
+        words.extend(chars.chunks(size).map(String::from_iter));
+    }
+    words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
+    let word = |at: usize| words.get(at).or(words.last()).map(|word| format!("%{word}%"));
+    Some([word(0)?, word(1)?, word(2)?])
+}
 
 impl Transition for RecordEvidence {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Recorded, StoreError> {
@@ -241,10 +270,13 @@ impl By<'_> {
             claim.relevance,
             &parts,
         ];
-        let known = tx.row(&SAME_CLAIM, params![self.task_id, &hash, fragment]).await?;
-        // The same statement in another place is one claim with two origins.
+        // The same statement in another place is one claim with two origins, whichever search found it.
+        let known = match tx.row(&SAME_CLAIM, params![self.task_id, &hash, fragment]).await? {
+            Some(known) => Some(ClaimId::from_text(known.only_text()?)),
+            None => self.near_claim(tx, &claim.text).await?,
+        };
         let (id, is_new) = match known {
-            Some(known) => (ClaimId::from_text(known.only_text()?), false),
+            Some(known) => (known, false),
             None if tx.run(&INSERT_CLAIM, row).await? == 0 => return Ok(WrittenClaim::default()),
             None => (claim.id.clone(), true),
         };
@@ -253,6 +285,25 @@ impl By<'_> {
             has_new_origin |= self.origin(tx, &id, stored.get(other).unwrap_or(other)).await?;
         }
         Ok(WrittenClaim { is_new, has_new_origin })
+    }
+
+    /// The first claim of the task that says the same in nearly the same words. It is looked up behind the task's lock, so
+    /// that two searches which end at once cannot both write theirs.
+    async fn near_claim(&self, tx: &mut Tx<'_>, text: &str) -> Result<Option<ClaimId>, StoreError> {
+        let Some(patterns) = patterns(text) else { return Ok(None) };
+        let chars = i64::try_from(text.chars().count()).map_err(internal)?;
+        let (shortest, longest) = (chars - chars / LENGTH_PART, chars + chars / LENGTH_PART);
+        let [first, second, third] = &patterns;
+        let statement = Statement::of(text);
+        let row = params![self.task_id, shortest, longest, first, second, third];
+        for row in tx.rows(&MAY_BE_COPIES, row).await? {
+            let mut c = row.columns();
+            let (id, known) = (c.text()?, c.text()?);
+            if statement.is_same_as(&known) {
+                return Ok(Some(ClaimId::from_text(id)));
+            }
+        }
+        Ok(None)
     }
 
     /// Where a claim stands. Such an edge never scores. Returns whether it was new.

@@ -230,6 +230,26 @@ pub async fn the_same_statement_elsewhere_is_one_claim_with_two_origins(t: TestS
     assert_eq!(found.claims[place].confidence, 500, "a copy confirms nothing");
 }
 
+pub async fn a_statement_in_nearly_the_same_words_is_one_claim_with_two_origins(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let texts = [
+        "Waiting is cheap if the server of a site answers only when a task has changed since the last call of it.",
+        "Waiting is cheap if the server of the site answers only when a task has changed since the last call of it.",
+        "Waiting is cheap if the server of a site answers only when a task has vanished since the last call of it.",
+        "待つことは、前の呼び出しのあとで仕事が変わったときにだけ答えが返るなら、とても安い方法であると言われている。",
+        "待つことは、前の呼び出しのあとで仕事が変わったときにだけ答えが返るなら、とても安い方法であるとよく言われている。",
+        "待つことは、前の呼び出しのあとで仕事が変わったときにだけ答えが返るなら、とても安い方法ではないと言われている。",
+    ];
+    for (n, text) in texts.iter().enumerate() {
+        found(&t, &job, &format!("https://s{n}.org/1"), &[text]).await;
+    }
+    let materials = t.store.run(ReadMaterials { task_id: task, wish: all() }).await.unwrap();
+    let mut seen: Vec<(&str, usize)> =
+        materials.claims.iter().map(|view| (view.claim.text.as_str(), view.edges.len())).collect();
+    seen.sort_by_key(|(text, _)| texts.iter().position(|one| one == text));
+    assert_eq!(seen, [(texts[0], 2), (texts[2], 1), (texts[3], 2), (texts[5], 1)]);
+}
+
 pub async fn evidence_and_checkpoint_are_one(t: TestStore) {
     let (task, job) = searching(&t).await;
     let reserved = t.store.run(Reserve { lease: lease(&job), unit: BudgetUnit::Pages, amount: 3 }).await.unwrap();
