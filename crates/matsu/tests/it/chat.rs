@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use matsu_testkit::model_server::{ModelServer, Reply, Script};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -121,6 +123,61 @@ fn the_documented_commands_start() {
         (code, last["text"].as_str(), last["stop_reason"].as_str()),
         (0, Some("You said: as json"), Some("end_turn"))
     );
+}
+
+/// A picture of one pixel.
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+#[test]
+fn an_image_goes_along_with_one_question_or_with_the_next_line() {
+    let server = ModelServer::with(Box::new(|_| Reply::text("I see it."))).unwrap();
+    let home = Home::sqlite();
+    let provider =
+        format!("wire = \"openai_chat\"\nmodel = \"m-1\"\nbase_url = \"{}/v1\"\nimages = true", server.url());
+    std::fs::write(home.path("config.toml"), format!("[providers.m]\n{provider}\n")).unwrap();
+    let file = home.path("pixel.png");
+    std::fs::write(&file, STANDARD.decode(PNG).unwrap()).unwrap();
+    let file = file.to_str().unwrap();
+    let has_image = || server.requests().last().unwrap().body.to_string().contains(PNG);
+
+    let (code, out, err) = once(&home, &["--model", "m", "--image", file], "what is this?");
+    assert_eq!((code, out.as_str()), (0, "I see it.\n"), "{err}");
+    assert!(has_image());
+    let (code, _, err) = once(&home, &["--model", "m", "--image", home.path("config.toml").to_str().unwrap()], "this?");
+    assert!(code == 1 && err.contains("config.toml cannot be sent"), "{err}");
+
+    let mut talk = Talk::start(&home, &["--model", "m"]);
+    talk.say(&format!("/attach {file}"));
+    talk.say("and this?");
+    talk.hears("I see it.");
+    assert!(has_image());
+    talk.say("/exit");
+    talk.leave();
+}
+
+/// What docs/chat.md shows: the lines of its block, and the commands that it names.
+#[test]
+fn the_page_about_chats_shows_lines_and_commands_that_work() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/chat.md")).unwrap();
+    let home = scripted(&json!([{ "text": ["You said: {message}"] }]));
+    let models =
+        ["claude", "gemini"].map(|name| format!("[providers.{name}]\nwire = \"scripted\"\nscript = \"script.json\"\n"));
+    std::fs::write(home.path("config.toml"), models.concat()).unwrap();
+    let mut talk = Talk::start(&home, &[]);
+    let lines: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("> ")).collect();
+    for line in &lines {
+        talk.say(line);
+    }
+    talk.say("/help");
+    talk.say("/exit");
+    let said = talk.leave();
+    let answers: usize =
+        lines.iter().map(|line| if line.contains("@all") { 2 } else { usize::from(line.starts_with('@')) }).sum();
+    assert!(answers >= 3 && said.matches("]: You said: ").count() == answers, "{said}");
+    let named = page.split('`').skip(1).step_by(2).filter_map(|code| code.strip_prefix('/')?.split(' ').next());
+    for command in named {
+        assert!(said.contains(&format!("/{command}")), "/help does not name /{command}: {said}");
+    }
 }
 
 #[test]
