@@ -189,27 +189,38 @@ impl Crowd {
         if matches!(crowding, Crowding::Separate) {
             target.make_topics(count).await?;
         }
-        let mut waiters = Vec::with_capacity(count);
-        while waiters.len() < count {
-            let batch = (count - waiters.len()).min(CONNECT_BATCH);
+        let mut crowd = Self { waiters: Vec::with_capacity(count), since: FIRST, crowding };
+        while crowd.waiters.len() < count {
+            let asked = crowd.waiters.len();
+            let batch = (count - asked).min(CONNECT_BATCH);
             let connecting: Vec<_> = (0..batch).map(|_| tokio::spawn(Waiter::connect(target.address()))).collect();
             for connection in connecting {
-                waiters.push(connection.await??);
+                crowd.waiters.push(connection.await??);
             }
+            // At once: a server may close connections that show no key.
+            crowd.ask_from(asked, target).await?;
         }
-        let mut crowd = Self { waiters, since: FIRST, crowding };
-        crowd.ask(target).await?;
+        crowd.settle().await;
         Ok(crowd)
     }
 
     async fn ask(&mut self, target: &impl WakeTarget) -> Result<()> {
-        for (number, waiter) in self.waiters.iter_mut().enumerate() {
+        self.ask_from(0, target).await?;
+        self.settle().await;
+        Ok(())
+    }
+
+    async fn ask_from(&mut self, first: usize, target: &impl WakeTarget) -> Result<()> {
+        for (number, waiter) in self.waiters.iter_mut().enumerate().skip(first) {
             waiter.send(&target.wait_request(self.crowding.topic(number), self.since)).await?;
         }
-        // Several times what a parked request costs the server.
+        Ok(())
+    }
+
+    /// Waits several times as long as the server needs for these requests.
+    async fn settle(&self) {
         let settle = Duration::from_millis(200) + Duration::from_micros(300) * self.waiters.len() as u32;
         tokio::time::sleep(settle).await;
-        Ok(())
     }
 }
 
