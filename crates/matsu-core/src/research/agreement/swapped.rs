@@ -297,7 +297,7 @@ fn is_name_at_start(words: &[String], is_german: bool, is_english: bool) -> bool
 /// A Korean noun without its particle, and the number of the particle.
 fn korean_noun(word: &str) -> Option<(&str, usize)> {
     let without = |forms: &&[&str]| forms.iter().find_map(|form| word.strip_suffix(form));
-    let (particle, stem) = KOREAN_PARTICLES.iter().enumerate().find_map(|(n, forms)| Some((n, without(&forms)?)))?;
+    let (particle, stem) = KOREAN_PARTICLES.iter().enumerate().find_map(|(n, forms)| Some((n, without(forms)?)))?;
     let is_noun = stem.chars().all(is_hangul) && stem.chars().count() >= WIDE_NAME_MIN;
     let is_verb = stem.chars().next_back().is_some_and(|last| KOREAN_VERBS.contains(&last));
     (is_noun && !is_verb).then_some((stem, particle))

@@ -83,8 +83,8 @@ pub fn candidates(text: &str, heading: &str) -> Vec<Candidate> {
 /// next passage. `before` is what the same said of the passage before it.
 #[must_use]
 pub fn lead_in_at_end(text: &str, before: Option<String>) -> Option<String> {
-    let lines = text.split('\n').filter(|line| !is_between(line) && !line.starts_with(ITEM_MARK));
-    let Some(last) = lines.last() else { return before };
+    let mut lines = text.split('\n').filter(|line| !is_between(line) && !line.starts_with(ITEM_MARK));
+    let Some(last) = lines.next_back() else { return before };
     let span = sentences(last).pop()?;
     let sentence = &last[span.start..span.end];
     leads_in(sentence).then(|| sentence.to_owned())
