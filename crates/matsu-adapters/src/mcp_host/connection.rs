@@ -45,18 +45,22 @@ impl From<String> for Refusal {
 }
 
 impl Connection {
-    /// A server that was late is started again and not asked for its era: it is taken for a legacy one first, then for
-    /// a modern one. Both may take as long as a handshake may.
+    /// A server that was late is started again and greeted as a legacy one. If that fails, it is started once more and
+    /// greeted as a modern one. Each may take as long as a handshake may.
     pub async fn open(config: &ServerConfig, environment: &[(String, String)], clock: Clock) -> Result<Self, String> {
         let open = async |mode| Self::open_once(config, environment, mode, clock).await;
-        let mut opened = open(auto()).await;
-        if matches!(opened, Err(Refusal { was_late: true, .. })) {
-            opened = open(ClientLifecycleMode::Initialize).await;
-            if opened.is_err() {
-                opened = open(ClientLifecycleMode::Discover { preferred_versions: vec![MODERN] }).await;
+        match open(auto()).await {
+            Err(Refusal { was_late: true, .. }) => {}
+            opened => return opened.map_err(|refusal| refusal.words),
+        }
+        match open(ClientLifecycleMode::Initialize).await {
+            Ok(connection) => Ok(connection),
+            // Most servers are legacy ones, so this reason is the better one.
+            Err(refusal) => {
+                let modern = ClientLifecycleMode::Discover { preferred_versions: vec![MODERN] };
+                open(modern).await.map_err(|_| refusal.words)
             }
         }
-        opened.map_err(|refusal| refusal.words)
     }
 
     async fn open_once(

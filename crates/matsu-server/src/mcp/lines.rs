@@ -139,8 +139,8 @@ struct RequestHead {
     _params: IgnoredAny,
 }
 
-/// A plain tool call. The SDK copies a message several times and then tries one kind of request after the other; what
-/// most messages are is read directly. `None`: it is something else, or not valid, and left to the SDK.
+/// A plain tool call. The SDK copies a message several times and then tries one kind of request after the other. Most
+/// messages are tool calls, so they are read directly. `None`: it is something else or not valid; the SDK reads it.
 fn tool_call(text: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
     let head = serde_json::from_slice::<RequestHead>(text).ok()?;
     if head.method != "tools/call" {

@@ -96,7 +96,8 @@ impl Installed {
     }
 }
 
-fn program() -> Result<PathBuf> {
+/// This program on disk.
+pub fn program() -> Result<PathBuf> {
     std::env::current_exe().context("cannot find this program on disk")
 }
 

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::installed::{NPM_INSTALL, PIPX_INSTALL, UV_INSTALL};
+use super::installed::{self, NPM_INSTALL, PIPX_INSTALL, UV_INSTALL};
 
 /// # Errors
 /// This program is in a cache of a package runner, or Homebrew has no link to it.
 pub fn program() -> Result<PathBuf> {
-    lasting(&std::env::current_exe().context("cannot find this program on disk")?)
+    lasting(&installed::program()?)
 }
 
 fn lasting(program: &Path) -> Result<PathBuf> {

@@ -18,8 +18,8 @@ impl fmt::Display for WrongFlag {
 
 impl std::error::Error for WrongFlag {}
 
-/// `url` is the absolute address of `--store`. A folder is made only for the data directory: a path with a slip of the
-/// hand must not become an empty store in new folders.
+/// `url` is the absolute address of `--store`. A folder is made only for the data directory: a mistyped path must not
+/// become an empty store in new folders.
 pub fn check_store(url: &str, data_dir: &Path) -> Result<(), WrongFlag> {
     let is_known = url == "memory:" || url.starts_with("postgres:") || url.starts_with("postgresql:");
     if is_known {

@@ -157,7 +157,7 @@ fn load(place: &Path) -> Result<Option<Record>> {
     let Some(text) = read(place)? else { return Ok(None) };
     let record = serde_json::from_str(&text).with_context(|| {
         format!(
-            "{} is not a record that Matsu wrote; remove it, and what it wrote into the client's files",
+            "{} is not a record that Matsu wrote; remove this file, and take what Matsu wrote out of the client's files",
             place.display()
         )
     })?;

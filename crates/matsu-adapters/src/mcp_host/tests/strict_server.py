@@ -1,4 +1,4 @@
-"""A legacy MCP server that takes nothing before the handshake: whoever skips it is told so and hung up on."""
+"""A legacy MCP server that takes nothing before the handshake. A client that skips it gets an error, and the server ends."""
 
 import json
 import sys

@@ -10,6 +10,10 @@ use super::units::{money, month, unit};
 
 /// Words of one number at most.
 const NUMBER_WORDS_MAX: usize = 8;
+/// Larger powers of ten are cut to this one: a text that repeats `million` must not make a number as long as itself.
+const POWER_MAX: u32 = 24;
+/// Words for powers behind one number at most.
+const POWERS_MAX: usize = 4;
 /// Unitless numbers of so many digits are years, as far as comparing goes.
 const YEAR_DIGITS: usize = 4;
 /// Spellings of percent that have two words, or stand before their number.
@@ -112,7 +116,7 @@ fn with_powers(tokens: &[Token], start: usize, reader: &NumberWords) -> (String,
     let mut number = tokens[start].text.clone();
     let mut at = start + 1;
     let mut total: Option<u128> = None;
-    while let Some(token) = tokens.get(at) {
+    while let Some(token) = tokens.get(at).filter(|_| at <= start + 2 * POWERS_MAX) {
         if let Some(power) = reader.power(&token.text) {
             number = shifted(&number, power);
             at += 1;
@@ -162,7 +166,7 @@ fn in_words(tokens: &[Token], at: usize, reader: &NumberWords) -> Option<(u64, u
 /// The decimal mark of a number, moved to the right.
 fn shifted(number: &str, power: u32) -> String {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    let power = usize::try_from(power).unwrap_or(0);
+    let power = usize::try_from(power.min(POWER_MAX)).unwrap_or(0);
     let mut digits = part.to_owned();
     while digits.len() < power {
         digits.push('0');

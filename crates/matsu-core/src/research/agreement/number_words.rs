@@ -62,6 +62,8 @@ const POWERS: &[(u32, &str)] = &[
     (9, "billion billions bn milliarde milliarden mrd milliard milliards miliardo miliardi bilhão bilhões miljard"),
     (12, "trillion trillions billionen billones"),
 ];
+/// A longer word is no number: this calls itself for each part of a word.
+const GERMAN_BYTES_MAX: usize = 80;
 /// Powers that are numbers of their own.
 const ALONE: &[&str] = &["hundert", "cent", "cien", "cento", "honderd", "tausend", "mille", "mil", "duizend"];
 /// What may stand before a power in the place of `one`.
@@ -225,6 +227,9 @@ fn fits_behind(left: u64, small: u64) -> bool {
 
 /// German numbers in one word: `fünfundzwanzig`, `zweihundert`, `dreitausend`.
 fn german(word: &str) -> Option<u64> {
+    if word.len() > GERMAN_BYTES_MAX {
+        return None;
+    }
     let simple = |part: &str| match part {
         "ein" | "eine" => Some(1),
         _ => WORDS.iter().find(|(_, words)| words.split(' ').any(|one| one == part)).map(|(value, _)| *value),
@@ -326,7 +331,7 @@ pub fn wide_value(run: &str) -> Option<u64> {
         let (_, power) = WIDE_POWERS.iter().find(|(sign, _)| *sign == c)?;
         let factor = 10_u64.pow(*power);
         if *power >= 4 {
-            let times = section + digits.take().unwrap_or(0);
+            let times = section.checked_add(digits.take().unwrap_or(0))?;
             total = total.checked_add(times.max(1).checked_mul(factor)?)?;
             section = 0;
         } else {
@@ -364,6 +369,15 @@ mod tests {
             let words: Vec<&str> = text.split(' ').collect();
             assert_eq!(NumberWords::of(&language).read(&words), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_are_none() {
+        let nines = "九".repeat(16);
+        for run in ["九".repeat(40), format!("{nines}千{}万", "九".repeat(19)), "億".repeat(9_999)] {
+            assert_eq!(wide_value(&run).filter(|value| *value > 999_900_000_000), None, "{run}");
+        }
+        assert_eq!(german(&"einhundert".repeat(100_000)), None);
     }
 
     #[test]
