@@ -148,7 +148,11 @@ impl Claude {
     }
 
     fn result(&mut self, event: &Value) -> Vec<Decoded> {
-        let text = event["result"].as_str().unwrap_or_default().to_owned();
+        // Where a schema was asked for, the answer that fits it is the result; older versions have the last text beside it.
+        let text = match &event["structured_output"] {
+            Value::Null => event["result"].as_str().unwrap_or_default().to_owned(),
+            structured => structured.to_string(),
+        };
         let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let errors = errors.collect::<Vec<_>>().join("; ");
         self.outcome = Some(match event["is_error"].as_bool() {
@@ -200,6 +204,13 @@ mod tests {
         assert!(decoded.iter().any(|decoded| matches!(decoded, Decoded::Usage(usage) if usage.input_tokens == 1_210
             && usage.output_tokens == 42 && usage.cost_usd == Some(0.0125))));
         assert_eq!(decoder.outcome(), Outcome::Success("There are two files.".to_owned()));
+    }
+
+    #[test]
+    fn an_answer_that_fits_the_schema_is_the_result() {
+        let mut decoder = Claude::default();
+        feed(&mut decoder, r#"{"type":"result","is_error":false,"result":"Done.","structured_output":{"a":[1]}}"#);
+        assert_eq!(decoder.outcome(), Outcome::Success(r#"{"a":[1]}"#.to_owned()));
     }
 
     /// It says `subtype: success` and `is_error: true`.
