@@ -7,6 +7,7 @@ mod question_ids;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::confinement::Confinement;
 use crate::id::{AgentId, ProjectId, RunId, TaskId};
@@ -116,6 +117,17 @@ pub struct RunInput {
     /// No agent runs: only the check, on the commit of an earlier run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verifies: Option<Box<RunOutput>>,
+    /// It answers as a model does, and does nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_model: Option<AsModel>,
+}
+
+/// A run that is one answer of a model: it has no tools, neither its own nor ours, as far as its program can be told so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AsModel {
+    /// The JSON Schema of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
 }
 
 impl RunInput {

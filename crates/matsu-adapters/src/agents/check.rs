@@ -95,6 +95,7 @@ pub fn check(
         depends_on: Vec::new(),
         not_before: None,
         verifies: None,
+        as_model: wish.as_model,
     };
     let own = (isolation == Isolation::Worktree).then(|| begins_with(&input, rules).to_owned());
     let note = place.note.or(own);

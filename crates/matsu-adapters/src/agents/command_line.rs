@@ -83,7 +83,7 @@ pub fn build(facts: &Facts<'_>) -> CommandLine {
     env.insert("TMPDIR".to_owned(), facts.run.join("tmp").display().to_string());
     env.insert("NO_COLOR".to_owned(), "1".to_owned());
     env.insert(MARKER.to_owned(), facts.marker.to_owned());
-    if definition.connect_back.is_some() {
+    if definition.connect_back.is_some() && facts.input.as_model.is_none() {
         env.insert(TOKEN.to_owned(), facts.token.reveal().to_string());
     }
     let files = files.iter().map(|(name, value)| (facts.run.join(fill.text(name)), fill.file(value)));
@@ -112,7 +112,13 @@ fn parts(facts: &Facts<'_>) -> Vec<DefinitionPart> {
     if input.system_prompt.is_some() {
         parts.extend(definition.system_prompt.clone());
     }
-    parts.extend(definition.connect_back.as_ref().map(ConnectBackPart::part));
+    match &input.as_model {
+        Some(model) => {
+            parts.push(definition.as_model.part());
+            parts.extend(definition.as_model.schema.clone().filter(|_| model.schema.is_some()));
+        }
+        None => parts.extend(definition.connect_back.as_ref().map(ConnectBackPart::part)),
+    }
     parts
 }
 
@@ -134,11 +140,16 @@ fn merge_file(files: &mut BTreeMap<String, Value>, name: &str, value: &Value) {
     }
 }
 
-/// The prompt and the system prompt.
+/// The prompt, the system prompt and the schema of the answer.
 fn texts(facts: &Facts<'_>) -> Vec<(PathBuf, String)> {
     let mut texts = vec![(facts.run.join("prompt"), facts.prompt.to_owned())];
     texts.extend(facts.input.system_prompt.clone().map(|system| (facts.run.join("system"), system)));
+    texts.extend(schema(facts).map(|schema| (facts.run.join("schema.json"), schema)));
     texts
+}
+
+fn schema(facts: &Facts<'_>) -> Option<String> {
+    facts.input.as_model.as_ref()?.schema.as_ref().map(ToString::to_string)
 }
 
 /// Fills in placeholders. Text from a caller is filled in once and not searched for placeholders.
@@ -159,6 +170,8 @@ impl Fill {
             ("{matsu}", shown(facts.matsu)),
             ("{prompt_file}", shown(&facts.run.join("prompt"))),
             ("{system_file}", shown(&facts.run.join("system"))),
+            ("{schema_file}", shown(&facts.run.join("schema.json"))),
+            ("{schema}", schema(facts).unwrap_or_default()),
             ("{session}", session.unwrap_or_default().to_owned()),
             ("{model}", facts.input.model.clone().unwrap_or_default()),
             ("{effort}", facts.input.effort.clone().unwrap_or_default()),

@@ -65,6 +65,9 @@ pub struct Definition {
     pub model: Option<DefinitionPart>,
     pub effort: Option<EffortPart>,
     pub connect_back: Option<ConnectBackPart>,
+    /// What a run gets instead of `connect_back` that answers as a model.
+    #[serde(default)]
+    pub as_model: AsModelPart,
     /// How a session's messages reach the program; read by the code that starts sessions.
     #[serde(default = "delivery")]
     pub delivery: Delivery,
@@ -220,6 +223,26 @@ fn grants() -> String {
 
 fn report() -> ReportRule {
     ReportRule::Optional
+}
+
+/// How the program is told that it has no tools, and what shape its answer has.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AsModelPart {
+    #[serde(default)]
+    pub args: Vec<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub files: BTreeMap<String, Value>,
+    /// What an answer with a JSON Schema adds. Absent: the schema is in the prompt only.
+    pub schema: Option<DefinitionPart>,
+}
+
+impl AsModelPart {
+    pub fn part(&self) -> DefinitionPart {
+        DefinitionPart { args: self.args.clone(), env: self.env.clone(), files: self.files.clone() }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -394,7 +417,17 @@ mod tests {
     #[test]
     fn every_key_is_on_its_page() {
         let page = include_str!("../../../../docs/reference/agents.md");
-        let tables = ["", "[modes.full]", "[session]", "[model]", "[effort]", "[connect_back]", "[login]", "[quota]"];
+        let tables = [
+            "",
+            "[modes.full]",
+            "[session]",
+            "[model]",
+            "[effort]",
+            "[connect_back]",
+            "[as_model]",
+            "[login]",
+            "[quota]",
+        ];
         for table in tables {
             let error =
                 parse(&format!("{BASE}{table}\nno_such_key = 1\n").replace("[env]\nA = \"1\"\n", "")).unwrap_err();

@@ -1,5 +1,5 @@
 //! A command line of an AI agent as a model: one start of the program for each turn, read-only, in an empty folder, with
-//! no tools of Matsu's. What it is asked goes in as one text; what it prints comes out as the answer. So a subscription
+//! no tools, neither its own nor Matsu's. What it is asked goes in as one text; what it prints comes out as the answer. So a subscription
 //! that the user has serves chats and research without a key.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use matsu_core::ports::provider::{
     ModelEvent, ModelLimits, ModelRequest, ModelStream, ModelTurn, OutputShape, Price, Provider, ProviderError,
     ProviderFault, TurnEnd, Usage,
 };
-use matsu_core::run::{Isolation, Mode};
+use matsu_core::run::{AsModel, Isolation, Mode};
 use matsu_core::secret::{self, Token};
 
 /// What such a model is named by in settings: `agent:claude`.
@@ -72,6 +72,7 @@ impl AgentModel {
             isolation: Some(Isolation::None),
             timeout_seconds: Some(SECONDS_MAX),
             mode_max: Some(Mode::ReadOnly),
+            as_model: Some(AsModel { schema: request.output.as_ref().map(|shape| shape.schema.clone()) }),
             ..RunWish::default()
         };
         let checked = self.host.check(wish).map_err(|refusal| self.error(fault(refusal.code), refusal.message))?;

@@ -1,6 +1,6 @@
 //! The command lines of the built-in agents, as a table: what the programs are really given.
 
-use matsu_core::run::{Isolation, Mode};
+use matsu_core::run::{AsModel, Isolation, Mode};
 
 use super::*;
 use crate::agents::registry::Registry;
@@ -34,17 +34,27 @@ fn input(agent: &str) -> RunInput {
         not_before: None,
         stall_seconds: None,
         verifies: None,
+        as_model: None,
     }
 }
 
 fn line(agent: &str, resume: Option<&Resume>, login: Login) -> CommandLine {
+    line_of(&input(agent), resume, login)
+}
+
+/// The program as a model.
+fn model_line(agent: &str, schema: Option<serde_json::Value>) -> CommandLine {
+    line_of(&RunInput { as_model: Some(AsModel { schema }), ..input(agent) }, None, Login::User)
+}
+
+fn line_of(input: &RunInput, resume: Option<&Resume>, login: Login) -> CommandLine {
     let registry = Registry::load(None);
-    let input = input(agent);
+    let agent = input.agent.as_str();
     let own = [("PATH", "/bin"), ("HOME", "/home/u"), ("LD_PRELOAD", "x"), ("SECRET", "s")];
     let own = own.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     build(&Facts {
         definition: &registry.definitions[agent],
-        input: &input,
+        input,
         prompt: &input.message,
         resume,
         chosen_session: Some("UUID"),
@@ -144,5 +154,50 @@ fn no_environment_but_what_is_named() {
         assert!(!line.env.contains_key("SECRET") && !line.env.contains_key("LD_PRELOAD"), "{agent}");
         assert_eq!((line.env["PATH"].as_str(), line.env["TMPDIR"].as_str()), ("/bin", "/run/tmp"), "{agent}");
         assert!(!line.args.iter().any(|arg| arg.contains("Summarise README.md") && agent != "opencode"), "{agent}");
+    }
+}
+
+#[test]
+fn as_a_model_each_is_told_that_it_has_no_tools() {
+    for (agent, words) in [
+        ("claude", "--tools  --session-id"),
+        ("codex", "-c features.shell_tool=false"),
+        ("gemini", "--policy /run/no-tools.toml"),
+    ] {
+        let (model, run) = (model_line(agent, None).args.join(" "), line(agent, None, Login::User).args.join(" "));
+        assert!(model.contains(words) && !run.contains(words), "{agent}: {model}");
+    }
+    assert!(file(&model_line("gemini", None), "/run/no-tools.toml").contains("decision = \"deny\""));
+    let json = |agent, path| serde_json::from_str::<serde_json::Value>(file(&model_line(agent, None), path)).unwrap();
+    let permission = &json("opencode", "/run/opencode.json")["permission"];
+    assert!(permission.as_object().unwrap().values().all(|value| value == "deny"), "{permission}");
+    let tools = &json("qwen", "/run/settings.json")["tools"];
+    assert_eq!((&tools["core"][0], &tools["shell"]["enableInteractiveShell"]), (&"none".into(), &false.into()));
+}
+
+#[test]
+fn as_a_model_none_finds_its_way_back() {
+    for agent in ["claude", "codex", "gemini", "qwen", "opencode"] {
+        let line = model_line(agent, None);
+        assert_eq!(line.env.get("MATSU_SESSION_TOKEN"), None, "{agent}");
+        let texts = line.files.iter().map(|(_, text)| text).chain(&line.args).chain(line.env.values());
+        assert!(!texts.into_iter().any(|text| text.contains("/bin/matsu")), "{agent}: {line:?}");
+    }
+}
+
+/// What looks like a placeholder inside the schema stays as it is.
+#[test]
+fn a_schema_goes_in_as_text_or_as_a_file() {
+    let schema = serde_json::json!({ "type": "object", "title": "{run}" });
+    let claude = model_line("claude", Some(schema.clone()));
+    let at = claude.args.iter().position(|arg| arg == "--json-schema").unwrap();
+    assert_eq!(claude.args[at + 1], schema.to_string());
+    let codex = model_line("codex", Some(schema.clone()));
+    ends_with(&codex, &["--output-schema", "/run/schema.json", "-"]);
+    assert_eq!(file(&codex, "/run/schema.json"), schema.to_string());
+    for agent in ["claude", "codex"] {
+        let plain = model_line(agent, None);
+        assert!(!plain.args.iter().any(|arg| arg.ends_with("-schema")), "{agent}: {:?}", plain.args);
+        assert!(!plain.files.iter().any(|(path, _)| path.ends_with("schema.json")), "{agent}");
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::confinement::Confinement;
 use crate::error_code::ErrorCode;
 use crate::receipt::Check;
-use crate::run::{Isolation, Mode, RunInput, RunPresence};
+use crate::run::{AsModel, Isolation, Mode, RunInput, RunPresence};
 use crate::usage::UsageLimit;
 
 /// Where a caller works: what it may name, and what it means by a relative name.
@@ -57,6 +57,8 @@ pub struct RunWish {
     /// What the task may cost.
     pub budget: Option<UsageLimit>,
     pub presence: Option<RunPresence>,
+    /// It shall answer as a model does, and do nothing else.
+    pub as_model: Option<AsModel>,
 }
 
 /// A run that can be queued.
