@@ -62,10 +62,27 @@ prompt = "stdin"
 output = "text"
 "#;
 
+/// Answers only if it is told as its definition says that it has no tools, and what shape its answer has.
+const TOLD: &str = r#"
+name = "told"
+command = "/bin/sh"
+args = ["-c", '''cat > /dev/null; if [ "$1 $2" = "--no-tools --schema" ] && [ "$(cat "$3")" = "$4" ] && [ -n "$4" ]
+  then echo '{"claims":[{"passage":1,"text":"A program states it.","quote":"Long polling reduces token use"}]}'
+  else echo "was started with $*"; fi''', "told"]
+prompt = "stdin"
+output = "text"
+[as_model]
+args = ["--no-tools"]
+schema = { args = ["--schema", "{schema_file}", "{schema}"] }
+[connect_back]
+args = ["--server", "{matsu}"]
+"#;
+
 fn home_with(config: &str) -> Home {
     let home = Home::sqlite();
     matsu_testkit::fake_agents::write(&home.path("agents")).unwrap();
     std::fs::write(home.path("agents/reader.toml"), READER).unwrap();
+    std::fs::write(home.path("agents/told.toml"), TOLD).unwrap();
     std::fs::write(home.path("config.toml"), config).unwrap();
     home
 }
@@ -107,6 +124,21 @@ fn a_command_line_makes_claims_in_research() {
     let file = config.path("config.toml").display().to_string();
     let refused = config.run(&["research", "anything", "--config", &file]);
     assert!(refused.code == 1 && refused.err.contains("research.model: there is no agent unknown"), "{refused:?}");
+}
+
+#[test]
+fn a_command_line_is_started_without_tools_and_with_the_schema_of_its_answer() {
+    let home = home_with("[research]\nmodel = \"agent:told\"\n[chat]\nagents = \"told\"\n");
+    let ran = once(&home, "told", "hello");
+    assert_eq!((ran.code, ran.out.trim()), (0, "was started with --no-tools"), "a chat asks for no shape: {ran:?}");
+    let folder = home.path("documents");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("a.md"), "# Notes\n\nLong polling reduces token use compared with plain polling.\n")
+        .unwrap();
+    let (folder, config) = (folder.display().to_string(), home.path("config.toml").display().to_string());
+    let answer: Value = home.run_json(&["research", "long polling token use", "--dir", &folder, "--config", &config]);
+    let claims = answer["claims"].as_array().unwrap();
+    assert!(claims.iter().any(|claim| claim["text"] == "A program states it."), "{answer}");
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! Research whose claims, judgements and report come from a real command line: `research.model = "agent:NAME"`.
 
-use matsu_testkit::model_server::{Asked, Reply};
+use matsu_testkit::model_server::{Asked, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use super::five::{Bed, for_each_of};
 
 const QUESTION: &str = "How long may a pod stay on an unreachable node?";
 const STAYS: &str = "A pod may stay on an unreachable node for 300 seconds.";
+
+/// Tools of Claude Code that do nothing: one takes the answer, one keeps a place in the list.
+const STRUCTURED: &str = "StructuredOutput";
+const PLACEHOLDER: &str = "DeferredToolPlaceholder";
 
 /// The data of the question that Matsu asks, whatever the program has put around it.
 fn data_in(text: &str) -> Option<Value> {
@@ -50,14 +54,29 @@ fn reply(asked: &Asked) -> Reply {
             })
         }
     };
+    // Where Claude Code was given a schema, it takes the answer as a call of this tool.
+    if asked.tools.iter().any(|tool| tool == STRUCTURED) {
+        return Reply::tool(STRUCTURED, answer);
+    }
     Reply::text(&answer.to_string())
+}
+
+/// What was offered to the model, and whether the program itself asked for an answer of a certain shape.
+fn offered(model: &ModelServer) -> Vec<(Vec<String>, bool)> {
+    let requests = model.asked().into_iter().filter_map(|request| Some((request.asked?.tools, request.body)));
+    let offered = requests.map(|(mut tools, body)| {
+        let is_shaped = tools.iter().any(|tool| tool == STRUCTURED) || body["text"]["format"]["schema"].is_object();
+        tools.retain(|tool| tool != STRUCTURED && tool != PLACEHOLDER);
+        (tools, is_shaped)
+    });
+    offered.collect()
 }
 
 #[test]
 fn a_subscription_reads_judges_and_writes_the_report() {
     for_each_of(
         "a research written by it as agent: model",
-        |case| ["claude", "codex"].contains(&case.name),
+        |_| true,
         |case, place| {
             let model = format!("agent:{}", case.name);
             let bed = Bed::new(case, &place.with(vec![("MATSU_RESEARCH_MODEL", model.clone())]), false, reply);
@@ -83,7 +102,11 @@ fn a_subscription_reads_judges_and_writes_the_report() {
             assert_eq!(report["answer"][0]["verification"], "supported", "the other site says it, too: {report:#}");
             let citation = &report["citations"][0];
             assert_eq!(citation["quote"], STAYS, "{report:#}");
-            assert!(bed.model.asked().len() >= 3, "claims, judgement and report were asked for");
+            let offered = offered(&bed.model);
+            assert!(offered.len() >= 3, "{}: claims, judgement and report were asked for", case.name);
+            let takes_schema = ["claude", "codex"].contains(&case.name);
+            let is_as_told = |(tools, is_shaped): &(Vec<String>, bool)| tools.is_empty() && *is_shaped == takes_schema;
+            assert!(offered.iter().all(is_as_told), "{}: it has tools, or no schema: {offered:?}", case.name);
         },
     );
 }
