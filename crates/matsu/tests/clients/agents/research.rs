@@ -8,9 +8,8 @@ use super::five::{Bed, for_each_of};
 const QUESTION: &str = "How long may a pod stay on an unreachable node?";
 const STAYS: &str = "A pod may stay on an unreachable node for 300 seconds.";
 
-/// Tools of Claude Code that do nothing: one takes the answer, one keeps a place in the list.
+/// The tool of Claude Code that takes an answer, where it was given a schema.
 const STRUCTURED: &str = "StructuredOutput";
-const PLACEHOLDER: &str = "DeferredToolPlaceholder";
 
 /// The data of the question that Matsu asks, whatever the program has put around it.
 fn data_in(text: &str) -> Option<Value> {
@@ -54,7 +53,6 @@ fn reply(asked: &Asked) -> Reply {
             })
         }
     };
-    // Where Claude Code was given a schema, it takes the answer as a call of this tool.
     if asked.tools.iter().any(|tool| tool == STRUCTURED) {
         return Reply::tool(STRUCTURED, answer);
     }
@@ -66,7 +64,7 @@ fn offered(model: &ModelServer) -> Vec<(Vec<String>, bool)> {
     let requests = model.asked().into_iter().filter_map(|request| Some((request.asked?.tools, request.body)));
     let offered = requests.map(|(mut tools, body)| {
         let is_shaped = tools.iter().any(|tool| tool == STRUCTURED) || body["text"]["format"]["schema"].is_object();
-        tools.retain(|tool| tool != STRUCTURED && tool != PLACEHOLDER);
+        tools.retain(|tool| tool != STRUCTURED);
         (tools, is_shaped)
     });
     offered.collect()
