@@ -122,7 +122,7 @@ pub struct RunInput {
     pub as_model: Option<AsModel>,
 }
 
-/// A run that is one answer of a model: it has no tools, neither its own nor ours, as far as its program can be told so.
+/// A run that is one answer of a model: without our tools, and without its own as far as its definition knows how.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AsModel {
     /// The JSON Schema of the answer.

@@ -225,7 +225,7 @@ fn report() -> ReportRule {
     ReportRule::Optional
 }
 
-/// How the program is told that it has no tools, and what shape its answer has.
+/// How the program is started without tools, and how it learns the shape of its answer.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AsModelPart {
@@ -417,17 +417,8 @@ mod tests {
     #[test]
     fn every_key_is_on_its_page() {
         let page = include_str!("../../../../docs/reference/agents.md");
-        let tables = [
-            "",
-            "[modes.full]",
-            "[session]",
-            "[model]",
-            "[effort]",
-            "[connect_back]",
-            "[as_model]",
-            "[login]",
-            "[quota]",
-        ];
+        let tables = "modes.full session model effort connect_back as_model login quota".split(' ');
+        let tables = tables.map(|name| format!("[{name}]")).chain([String::new()]);
         for table in tables {
             let error =
                 parse(&format!("{BASE}{table}\nno_such_key = 1\n").replace("[env]\nA = \"1\"\n", "")).unwrap_err();

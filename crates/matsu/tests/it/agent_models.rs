@@ -62,13 +62,13 @@ prompt = "stdin"
 output = "text"
 "#;
 
-/// Answers only if it is told as its definition says that it has no tools, and what shape its answer has.
-const TOLD: &str = r#"
-name = "told"
+/// Answers only if it is started as its definition says: without tools, and with the shape of its answer.
+const BARE: &str = r#"
+name = "bare"
 command = "/bin/sh"
 args = ["-c", '''cat > /dev/null; if [ "$1 $2" = "--no-tools --schema" ] && [ "$(cat "$3")" = "$4" ] && [ -n "$4" ]
   then echo '{"claims":[{"passage":1,"text":"A program states it.","quote":"Long polling reduces token use"}]}'
-  else echo "was started with $*"; fi''', "told"]
+  else echo "was started with $*"; fi''', "bare"]
 prompt = "stdin"
 output = "text"
 [as_model]
@@ -82,7 +82,7 @@ fn home_with(config: &str) -> Home {
     let home = Home::sqlite();
     matsu_testkit::fake_agents::write(&home.path("agents")).unwrap();
     std::fs::write(home.path("agents/reader.toml"), READER).unwrap();
-    std::fs::write(home.path("agents/told.toml"), TOLD).unwrap();
+    std::fs::write(home.path("agents/bare.toml"), BARE).unwrap();
     std::fs::write(home.path("config.toml"), config).unwrap();
     home
 }
@@ -128,8 +128,8 @@ fn a_command_line_makes_claims_in_research() {
 
 #[test]
 fn a_command_line_is_started_without_tools_and_with_the_schema_of_its_answer() {
-    let home = home_with("[research]\nmodel = \"agent:told\"\n[chat]\nagents = \"told\"\n");
-    let ran = once(&home, "told", "hello");
+    let home = home_with("[research]\nmodel = \"agent:bare\"\n[chat]\nagents = \"bare\"\n");
+    let ran = once(&home, "bare", "hello");
     assert_eq!((ran.code, ran.out.trim()), (0, "was started with --no-tools"), "a chat asks for no shape: {ran:?}");
     let folder = home.path("documents");
     std::fs::create_dir(&folder).unwrap();

@@ -158,7 +158,7 @@ fn no_environment_but_what_is_named() {
 }
 
 #[test]
-fn as_a_model_each_is_told_that_it_has_no_tools() {
+fn as_a_model_each_is_started_without_tools() {
     for (agent, words) in [
         ("claude", "--tools  --session-id"),
         ("codex", "-c features.shell_tool=false"),

@@ -103,8 +103,8 @@ fn a_subscription_reads_judges_and_writes_the_report() {
             let offered = offered(&bed.model);
             assert!(offered.len() >= 3, "{}: claims, judgement and report were asked for", case.name);
             let takes_schema = ["claude", "codex"].contains(&case.name);
-            let is_as_told = |(tools, is_shaped): &(Vec<String>, bool)| tools.is_empty() && *is_shaped == takes_schema;
-            assert!(offered.iter().all(is_as_told), "{}: it has tools, or no schema: {offered:?}", case.name);
+            let is_bare = |(tools, is_shaped): &(Vec<String>, bool)| tools.is_empty() && *is_shaped == takes_schema;
+            assert!(offered.iter().all(is_bare), "{}: it has tools, or no schema: {offered:?}", case.name);
         },
     );
 }
