@@ -1,6 +1,6 @@
 //! A command line of an AI agent as a model: one start of the program for each turn, read-only, in an empty folder, with
-//! no tools, neither its own nor Matsu's. What it is asked goes in as one text; what it prints comes out as the answer. So a subscription
-//! that the user has serves chats and research without a key.
+//! no tools, neither its own nor Matsu's. What it is asked goes in as one text; what it prints comes out as the answer.
+//! So a subscription that the user has serves chats and research without a key.
 
 use std::sync::Arc;
 use std::time::Duration;
