@@ -171,8 +171,13 @@ fn as_a_model_each_is_started_without_tools() {
     let json = |agent, path| serde_json::from_str::<serde_json::Value>(file(&model_line(agent, None), path)).unwrap();
     let permission = &json("opencode", "/run/opencode.json")["permission"];
     assert!(permission.as_object().unwrap().values().all(|value| value == "deny"), "{permission}");
-    let tools = &json("qwen", "/run/settings.json")["tools"];
+    let settings = json("qwen", "/run/settings.json");
+    let tools = &settings["tools"];
     assert_eq!((&tools["core"][0], &tools["shell"]["enableInteractiveShell"]), (&"none".into(), &false.into()));
+    assert_eq!(
+        settings["mcpServers"]["matsu"]["command"], "false",
+        "the user's own server of this name is not started"
+    );
 }
 
 #[test]
