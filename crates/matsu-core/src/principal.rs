@@ -1,6 +1,7 @@
 //! The caller of a request. A handle belongs to the principal that made it; to any other it does not exist.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use crate::id::SessionId;
 /// `user:<id>` or `session:<id>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Principal(String);
+pub struct Principal(Arc<str>);
 
 impl Principal {
     /// The local owner: the user that starts the daemon and has the token file of its data directory.
@@ -20,12 +21,12 @@ impl Principal {
 
     #[must_use]
     pub fn user(id: &str) -> Self {
-        Self(format!("user:{id}"))
+        Self(format!("user:{id}").into())
     }
 
     #[must_use]
     pub fn session(id: &str) -> Self {
-        Self(format!("session:{id}"))
+        Self(format!("session:{id}").into())
     }
 
     /// The session it is, if it is one.
@@ -43,7 +44,7 @@ impl Principal {
     /// What a store wrote down earlier.
     #[must_use]
     pub fn from_text(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(text.into().into())
     }
 
     #[must_use]

@@ -5,19 +5,19 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use matsu_core::id::TaskId;
 use matsu_core::limits::{CURSOR_TASKS_MAX, CURSORS_MAX};
 
 /// One client as the server tells it apart: a relay's connection, a session, or a named token.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct InstanceId(String);
+pub struct InstanceId(Arc<str>);
 
 impl InstanceId {
     #[must_use]
     pub fn from_text(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(text.into().into())
     }
 
     #[must_use]

@@ -8,7 +8,7 @@ pub mod cursors;
 pub mod dispatch;
 pub mod models;
 pub mod notify;
-mod polled;
+pub mod polled;
 pub mod repos;
 pub mod research;
 pub mod runtime;

@@ -2,6 +2,7 @@
 
 pub mod acknowledgement;
 pub mod bounded_lines;
+mod direct_calls;
 mod first_events;
 mod handler;
 pub mod http;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::http::request::Parts;
@@ -24,7 +24,7 @@ use rmcp::model::{
     ProgressNotificationParam, ProtocolVersion, RequestId, ServerCapabilities, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext};
-use rmcp::{ErrorData, RoleServer, ServerHandler};
+use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -86,12 +86,18 @@ pub struct McpHandler {
     app: App,
     connection: Arc<Connection>,
     answered: Arc<Mutex<Answered>>,
+    peer: Arc<OnceLock<Peer<RoleServer>>>,
 }
 
 impl McpHandler {
     #[must_use]
     pub fn new(app: App, connection: Connection) -> Self {
-        Self { app, connection: Arc::new(connection), answered: Arc::default() }
+        Self { app, connection: Arc::new(connection), answered: Arc::default(), peer: Arc::default() }
+    }
+
+    /// The client, once the SDK has passed on a tool call of this connection. Not over HTTP.
+    pub(super) fn peer(&self) -> Option<&Peer<RoleServer>> {
+        self.peer.get()
     }
 
     /// The caller: the connection's own, or the one whose token came with this request.
@@ -290,6 +296,10 @@ impl ServerHandler for McpHandler {
         let Some(entry) = self.offer(&context)?.find(&request.name) else {
             return Err(ErrorData::invalid_params(not_offered(&request.name), None));
         };
+        // Over HTTP each request has a peer of its own.
+        if self.connection.caller.is_some() {
+            self.peer.get_or_init(|| context.peer.clone());
+        }
         let cx = self.tool_context(&context)?;
         let arguments = request.arguments.unwrap_or_default();
         let clock = *self.app.runtime().clock();

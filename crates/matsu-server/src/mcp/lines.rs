@@ -3,31 +3,41 @@
 //! The SDK drops what it cannot read, and a client that sent such a request waits for ever. Here every line is answered
 //! that asks for an answer, with the protocol's own error; what asks for none is dropped, and the log says so.
 
+use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use matsu_core::clock::Clock;
 use matsu_core::limits::FRAME_BYTES_MAX;
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequest, ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcVersion2_0, RequestId,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode,
+    ErrorData, JsonRpcRequest, JsonRpcVersion2_0, RequestId,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::bounded_lines::{BoundedLines, Line};
+use super::direct_calls::DirectCalls;
+
+/// How long calls whose connection is over may take to answer.
+const LAST_ANSWERS_MAX: Duration = Duration::from_secs(2);
 
 pub(super) struct Lines<R, W> {
     reader: BoundedLines<R>,
     writer: Arc<Mutex<Option<Writer<W>>>>,
-    /// An answer that is not handed to the writer yet, and whether the writer has all of the last one behind it. A
+    /// Calls that are run here; without it the SDK runs all.
+    calls: Option<DirectCalls>,
+    /// Answers that are not handed to the writer yet, and whether the writer has all of the last one behind it. A
     /// reader may be dropped at any await; what it owes must outlive it.
-    refusal: Option<TxJsonRpcMessage<RoleServer>>,
+    owed: VecDeque<TxJsonRpcMessage<RoleServer>>,
     unsent: bool,
     /// Cancelled when nothing more can be read: the other side is gone, or has closed its output.
     ended: CancellationToken,
@@ -52,10 +62,16 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         Self {
             reader: BoundedLines::new(reader),
             writer,
-            refusal: None,
+            calls: None,
+            owed: VecDeque::new(),
             unsent: false,
             ended: CancellationToken::new(),
         }
+    }
+
+    /// Runs tool calls itself.
+    pub fn with_calls(self, calls: DirectCalls) -> Self {
+        Self { calls: Some(calls), ..self }
     }
 
     /// Cancelled when nothing more can be read.
@@ -69,21 +85,76 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         async move { drop(writer.lock().await.take()) }
     }
 
-    /// Sends the pending refusal; `None` if the stream is closed.
-    async fn refuse(&mut self) -> Option<()> {
-        if self.refusal.is_none() && !self.unsent {
+    /// Sends what is owed; `None` if the stream is closed. Calls go on meanwhile, also if the client reads nothing.
+    async fn pay(&mut self) -> Option<()> {
+        if self.owed.is_empty() && !self.unsent {
             return Some(());
         }
-        let mut writer = self.writer.lock().await;
-        let writer = writer.as_mut()?;
-        if let Some(refusal) = self.refusal.take() {
-            writer.push(&refusal).ok()?;
-            self.unsent = true;
+        let Self { writer, calls, owed, unsent, .. } = self;
+        let paid = async {
+            let mut writer = writer.lock().await;
+            let writer = writer.as_mut()?;
+            while let Some(answer) = owed.pop_front() {
+                *unsent = true;
+                writer.push(&answer).ok()?;
+            }
+            writer.drain().await.ok()?;
+            *unsent = false;
+            Some(())
+        };
+        match calls {
+            Some(calls) => calls.beside(paid).await,
+            None => paid.await,
         }
-        writer.drain().await.ok()?;
-        self.unsent = false;
-        Some(())
     }
+
+    /// The next line. Until it comes, calls are run, and what they answer is sent. `None`: no line comes any more and
+    /// every call is answered, or the stream is closed.
+    async fn next_line(&mut self) -> Option<Line> {
+        loop {
+            self.pay().await?;
+            let Self { reader, calls, owed, ended, .. } = self;
+            tokio::select! {
+                biased;
+                Some(answer) = next_answer(calls) => owed.push_back(answer),
+                line = reader.next(), if !ended.is_cancelled() => match line {
+                    Ok(Line::End) => ended.cancel(),
+                    Ok(line) => return Some(line),
+                    Err(error) => {
+                        tracing::debug!(%error, "reading from the client failed");
+                        ended.cancel();
+                    }
+                },
+                else => return None,
+            }
+        }
+    }
+
+    /// What the SDK has to do with a message; `None`: it is a call that is run here.
+    fn sorted(&mut self, message: RxJsonRpcMessage<RoleServer>) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let Some(calls) = &mut self.calls else { return Some(message) };
+        match message {
+            ClientJsonRpcMessage::Request(JsonRpcRequest { id, request, .. })
+                if matches!(request, ClientRequest::CallToolRequest(_)) =>
+            {
+                let (request, id) = calls.start(request, id)?;
+                Some(ClientJsonRpcMessage::request(request, id))
+            }
+            ClientJsonRpcMessage::Notification(note) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &note.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    calls.cancel(id);
+                }
+                Some(ClientJsonRpcMessage::Notification(note))
+            }
+            other => Some(other),
+        }
+    }
+}
+
+async fn next_answer(calls: &mut Option<DirectCalls>) -> Option<TxJsonRpcMessage<RoleServer>> {
+    calls.as_mut()?.next().await
 }
 
 /// Reads frames until the stream ends: the messages among them as JSON, and the answers to what is none.
@@ -127,27 +198,32 @@ fn parse_line(line: &[u8]) -> Parsed {
     }
 }
 
-/// A request as the protocol wants it.
+/// A tool call as the protocol wants it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RequestHead {
+struct ToolCall<'a> {
     #[serde(rename = "jsonrpc")]
     _version: JsonRpcVersion2_0,
     id: RequestId,
-    method: String,
-    #[serde(rename = "params")]
-    _params: IgnoredAny,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    params: CallToolRequestParams,
 }
 
 /// A plain tool call. The SDK copies a message several times and then tries one kind of request after the other. Most
 /// messages are tool calls, so they are read directly. `None`: it is something else or not valid; the SDK reads it.
 fn tool_call(text: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
-    let head = serde_json::from_slice::<RequestHead>(text).ok()?;
-    if head.method != "tools/call" {
+    let ToolCall { id, method, mut params, .. } = serde_json::from_slice(text).ok()?;
+    if method != "tools/call" {
         return None;
     }
-    let request = serde_json::from_slice::<CallToolRequest>(text).ok()?;
-    Some(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), head.id))
+    // The SDK keeps the metadata of a request beside its parameters.
+    let meta = params.meta.take();
+    let mut request = CallToolRequest::new(params);
+    if let Some(meta) = meta {
+        request.extensions.insert(meta);
+    }
+    Some(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), id))
 }
 
 fn too_long() -> TxJsonRpcMessage<RoleServer> {
@@ -197,29 +273,35 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            self.refuse().await?;
-            let parsed = match self.reader.next().await {
-                Ok(Line::Whole(line)) => parse_line(&line),
-                Ok(Line::TooLong) => Parsed::Refused(Box::new(too_long())),
-                Ok(Line::End) => {
-                    self.ended.cancel();
-                    return None;
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "reading from the client failed");
-                    self.ended.cancel();
-                    return None;
-                }
+            let parsed = match self.next_line().await? {
+                Line::Whole(line) => parse_line(&line),
+                Line::TooLong => Parsed::Refused(Box::new(too_long())),
+                Line::End => Parsed::Nothing,
             };
             match parsed {
-                Parsed::Message(message) => return Some(*message),
-                Parsed::Refused(refusal) => self.refusal = Some(*refusal),
+                Parsed::Message(message) => {
+                    if let Some(message) = self.sorted(*message) {
+                        return Some(message);
+                    }
+                }
+                Parsed::Refused(refusal) => self.owed.push_back(*refusal),
                 Parsed::Nothing => {}
             }
         }
     }
 
+    /// Called when the connection is over for another reason than its end. Waits end with it, and what the calls then
+    /// answer is still sent.
     async fn close(&mut self) -> Result<(), io::Error> {
+        let last = async {
+            while let Some(answer) = next_answer(&mut self.calls).await {
+                self.owed.push_back(answer);
+                if self.pay().await.is_none() {
+                    break;
+                }
+            }
+        };
+        let _ = Clock::system().within(LAST_ANSWERS_MAX, last).await;
         self.writer.lock().await.take();
         Ok(())
     }

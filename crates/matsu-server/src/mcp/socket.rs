@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
+use super::direct_calls::DirectCalls;
 use super::lines::Lines;
 use super::{Connection, McpHandler};
 use crate::app::App;
@@ -201,7 +202,7 @@ where
     connection.ended = ends.clone();
     let call = connection.call.clone();
     let handler = McpHandler::new(app.clone(), connection);
-    let lines = Lines::new(reader, writer);
+    let lines = Lines::new(reader, writer).with_calls(DirectCalls::new(handler.clone(), ends.clone()));
     let (hanging_up, left) = (lines.hanging_up(), lines.ended());
     let begun = tokio::select! {
         begun = handler.serve_with_ct(lines, ends.clone()) => Some(begun),

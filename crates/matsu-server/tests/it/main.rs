@@ -6,6 +6,7 @@
 mod first_events;
 mod harness;
 mod mcp;
+mod open_calls;
 mod rights;
 mod shapes;
 mod waiting;

@@ -40,13 +40,13 @@ impl Client {
         client
     }
 
-    async fn line(&mut self) -> Value {
+    pub async fn line(&mut self) -> Value {
         let mut line = String::new();
         self.reader.read_line(&mut line).await.expect("a line");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    async fn write(&mut self, message: &Value) {
+    pub async fn write(&mut self, message: &Value) {
         self.writer.write_all(format!("{message}\n").as_bytes()).await.expect("a pipe");
     }
 
