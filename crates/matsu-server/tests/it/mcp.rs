@@ -1,5 +1,7 @@
 //! MCP over a pipe in memory: the same lines as over the socket.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use matsu_core::access::Role;
 use matsu_server::auth::TokenWish;
 use matsu_server::mcp::socket::{Preamble, converse};
@@ -82,7 +84,9 @@ impl Client {
 
 /// A client that presents a token of the local owner.
 pub async fn connected(server: &Server, role: Role) -> Client {
-    let wish = TokenWish { role, ..TokenWish::of_owner("mcp".to_owned()) };
+    static CLIENTS: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("mcp-{}", CLIENTS.fetch_add(1, Ordering::Relaxed));
+    let wish = TokenWish { role, ..TokenWish::of_owner(name) };
     let token = server.app.tokens().make(wish).await.expect("a token is made").1;
     let mut client = Client::new(server, Some(token), "all").await;
     assert!(client.greeting["error"].is_null(), "{}", client.greeting);
