@@ -124,7 +124,7 @@ impl Blocks {
 
 enum TreeStep<'a> {
     Enter(NodeRef<'a>),
-    Leave { was: Frame, is_block: bool },
+    Leave { was: Frame, is_block: bool, is_apart: bool },
 }
 
 /// What holds at one place of the tree.
@@ -157,11 +157,14 @@ impl Walk {
             match step {
                 TreeStep::Enter(node) if node.is_text() => self.take_text(&node.text()),
                 TreeStep::Enter(node) => self.enter(node, &mut steps),
-                TreeStep::Leave { was, is_block } => {
+                TreeStep::Leave { was, is_block, is_apart } => {
                     if is_block {
                         self.flush();
                     }
                     self.at = was;
+                    if is_apart {
+                        self.take_text(" ");
+                    }
                 }
             }
         }
@@ -174,7 +177,11 @@ impl Walk {
         if is_never_text(name) {
             return;
         }
-        if matches!(name, "br" | "hr" | "td" | "th") {
+        if name == "a" && is_permalink(&node) {
+            return;
+        }
+        let is_apart = name == "label" || (self.at.kind == Some(Kind::Code) && is_line_of_code(&node, name));
+        if is_apart || matches!(name, "br" | "hr" | "td" | "th") {
             self.take_text(" ");
         }
         let was = self.at;
@@ -195,7 +202,7 @@ impl Walk {
             self.at.in_link = true;
         }
         self.at.in_bold |= matches!(name, "b" | "strong");
-        steps.push(TreeStep::Leave { was, is_block });
+        steps.push(TreeStep::Leave { was, is_block, is_apart });
         steps.extend(node.children_it(true).map(TreeStep::Enter));
     }
 
@@ -226,6 +233,10 @@ impl Walk {
 
     fn take_text(&mut self, text: &str) {
         let before = self.text.len();
+        // A link to the source code stands at the other end of its line.
+        if self.at.in_link && text == "[source]" && !self.text.is_empty() && !self.text.ends_with(' ') {
+            self.text.push(' ');
+        }
         for c in text.chars() {
             if is_unseen(c) {
                 continue;
@@ -278,6 +289,23 @@ impl Walk {
 fn is_unseen(c: char) -> bool {
     matches!(c, '\u{0}'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}' | '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
         | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A sign beside a heading that links to the heading: nothing to read.
+fn is_permalink(link: &NodeRef<'_>) -> bool {
+    link.attr("href").is_some_and(|href| href.contains('#'))
+        && matches!(link.text().trim_matches(|c| is_unseen(c) || c.is_whitespace()), "" | "¶" | "#" | "§" | "🔗")
+}
+
+/// A line of highlighted code that is not ended by a line break but by the style of its element.
+fn is_line_of_code(node: &NodeRef<'_>, name: &str) -> bool {
+    name == "code"
+        || (name == "span"
+            && node.class().is_some_and(|class| {
+                class
+                    .split(' ')
+                    .any(|word| matches!(word, "line" | "code-line" | "token-line" | "view-line" | "cm-line"))
+            }))
 }
 
 fn likeness(name: &str, class: &str) -> u64 {

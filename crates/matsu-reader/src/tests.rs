@@ -114,3 +114,23 @@ fn what_is_served_to_those_without_scripts_is_read_where_there_is_nothing_else()
         format!("<article><p>{}</p></article>", "The text that everybody sees, sentence after sentence. ".repeat(20));
     assert!(!read(&page(&shown)).contains("good source"));
 }
+
+#[test]
+fn what_stands_apart_on_a_page_stands_apart_in_its_text() {
+    let page = article(
+        "<div><label>On one system</label><label>On another one</label></div>\
+         <h3>Aliases<a class=headerlink href=#aliases>¶</a></h3>\
+         <h3><a class=doc-anchor href=#waits>§</a>Kinds of waits</h3>\
+         <p>class middleware.Waiting<a href=/x.html#y><span>[source]</span></a> waits as its rule says, and \
+         issue <a href=#12>#12</a> says why it has to be so, in more words than anybody wants to read.</p>\
+         <pre><code><span class=line><i>npm</i> <i>start</i></span><span class=line>cd out; ls(-l)</span></code></pre>\
+         <pre><code>wait(<span>a</span>.<span>b</span>);</code></pre>",
+    );
+    let blocks = crate::blocks::Blocks::of(&dom_query::Document::from(page));
+    let text = blocks.blocks.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n");
+    for line in ["On one system On another one", "Aliases", "Kinds of waits", "npm start cd out; ls(-l)", "wait(a.b);"]
+    {
+        assert!(text.lines().any(|one| one == line), "{line}: {text}");
+    }
+    assert!(text.contains("middleware.Waiting [source] waits") && text.contains("issue #12 says"), "{text}");
+}
