@@ -59,7 +59,7 @@ pub struct ToolContext {
     /// The session that acts. The dispatch finds it out.
     pub session: Option<Arc<Session>>,
     /// Tells connections apart: what went out over one that closed may never have arrived.
-    pub connection: String,
+    pub connection: Arc<str>,
     /// What the reply hands over.
     pub delivery: Arc<Delivery>,
     pub instance: Option<InstanceId>,
@@ -108,7 +108,7 @@ impl ToolContext {
             session_token: None,
             workplace: Arc::default(),
             session: None,
-            connection: runtime.node().to_string(),
+            connection: runtime.node().as_str().into(),
             delivery: Arc::default(),
             instance: None,
             caller: CancellationToken::new(),

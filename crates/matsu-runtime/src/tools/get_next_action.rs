@@ -118,7 +118,7 @@ impl Tool for GetNextAction {
             session: Arc::clone(session),
             after_seq: input.after_seq,
             hold: if follows { INLINE_WAIT } else { granted },
-            connection: cx.connection.clone(),
+            connection: cx.connection.to_string(),
         };
         let reply = Sessions::of(&cx.runtime)
             .next_action(request, &cx.caller)

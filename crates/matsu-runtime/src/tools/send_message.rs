@@ -51,7 +51,7 @@ impl Tool for SendMessage {
             session_id: cx.session()?.id.clone(),
             content: redact(&input.content).into_owned(),
             reply_to: input.reply_to.map(MessageId::from_text),
-            connection: cx.connection.clone(),
+            connection: cx.connection.to_string(),
             now,
         };
         let message = cx.runtime.store().run(say).await?;

@@ -6,6 +6,7 @@
 
 use matsu_core::id::TaskId;
 use matsu_runtime::chats::sessions::Delivery;
+use memchr::memmem;
 use rmcp::model::MetaObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,9 +50,12 @@ struct Meta {
     results: Vec<String>,
 }
 
-/// The results that a reply asks to have acknowledged.
+/// The results that a reply asks to have acknowledged. Most replies name none, and are not parsed to find that out.
 #[must_use]
 pub fn carried_by(reply: &[u8]) -> Vec<String> {
+    if memmem::find(reply, RESULTS.as_bytes()).is_none() {
+        return Vec::new();
+    }
     serde_json::from_slice::<Reply>(reply).map(|reply| reply.result.meta.results).unwrap_or_default()
 }
 

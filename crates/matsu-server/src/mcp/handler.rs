@@ -62,7 +62,7 @@ pub struct Connection {
     /// The session that everything on this connection belongs to.
     pub session_token: Option<Arc<str>>,
     /// Tells this connection from every other. Over HTTP, where connections say nothing, this process.
-    pub id: String,
+    pub id: Arc<str>,
     /// The run whose own socket the connection came over.
     pub run: Option<RunHandle>,
     /// Why nothing can be called here.
@@ -152,10 +152,10 @@ impl McpHandler {
         self.connection.session_token.clone().or_else(bearer).or_else(meta)
     }
 
-    fn connection_of(&self, context: &RequestContext<RoleServer>) -> String {
+    fn connection_of(&self, context: &RequestContext<RoleServer>) -> Arc<str> {
         match legacy_session(context) {
-            Some(session) => format!("{}/{session}", self.connection.id),
-            None => self.connection.id.clone(),
+            Some(session) => format!("{}/{session}", self.connection.id).into(),
+            None => Arc::clone(&self.connection.id),
         }
     }
 

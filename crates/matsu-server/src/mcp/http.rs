@@ -30,7 +30,7 @@ pub fn routes(app: &App) -> Router<App> {
         hold_max: None,
         workplace: Arc::default(),
         session_token: None,
-        id: format!("http/{}", app.runtime().node()),
+        id: format!("http/{}", app.runtime().node()).into(),
         run: None,
         refusal: None,
         call: None,

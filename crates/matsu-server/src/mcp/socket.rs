@@ -137,7 +137,7 @@ async fn connection(app: &App, preamble: Preamble, peer: Peer) -> Result<Connect
         session_token,
         // Not the relay's own name: one relay may reach the daemon, or its successor, over several connections, and
         // what went out over one that broke may never have arrived.
-        id: format!("conn/{}", NodeId::mint(app.runtime().clock().now())),
+        id: format!("conn/{}", NodeId::mint(app.runtime().clock().now())).into(),
         run: peer.socket_of,
         refusal,
         call: call.map(Arc::new),
