@@ -18,8 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::McpHandler;
 
-type Answer = (RequestId, TxJsonRpcMessage<RoleServer>);
-type Open = FuturesUnordered<Pin<Box<dyn Future<Output = Answer> + Send>>>;
+type RunningCall = Pin<Box<dyn Future<Output = (RequestId, TxJsonRpcMessage<RoleServer>)> + Send>>;
 
 pub(super) struct DirectCalls {
     handler: McpHandler,
@@ -27,12 +26,12 @@ pub(super) struct DirectCalls {
     ended: CancellationToken,
     /// Of calls that are to be answered.
     tokens: HashMap<RequestId, CancellationToken>,
-    open: Polled<Open>,
+    open: Polled<FuturesUnordered<RunningCall>>,
 }
 
 impl DirectCalls {
     pub fn new(handler: McpHandler, ended: CancellationToken) -> Self {
-        Self { handler, ended, tokens: HashMap::new(), open: Polled::new(Open::new()) }
+        Self { handler, ended, tokens: HashMap::new(), open: Polled::new(FuturesUnordered::new()) }
     }
 
     /// Starts a call. The first call of a connection is returned: the SDK must run it, because only the SDK can make the
