@@ -55,6 +55,9 @@ home() {
 # count FOLDER TEST…: how many files find(1) finds. To be compared as a number: the wc of macOS puts spaces before it.
 count() { find "$@" | wc -l; }
 
+# The person's own Rust, whatever home a row has set.
+own_rust() { CARGO_HOME=${CARGO_HOME:-$own_home/.cargo} RUSTUP_HOME=${RUSTUP_HOME:-$own_home/.rustup} "$@"; }
+
 handshake() { python3 "$here/scripts/dist/handshake.py" "$version" "$@"; }
 
 # serve_files FOLDER: a file server on loopback; its address is in $address.
@@ -334,7 +337,7 @@ row_plugins() {
   fi
   tar -xzf "$dist/matsu-$version-plugins.tar.gz" -C "$scratch"
   SCRATCH="$scratch" PLUGINS="$scratch/matsu-$version-plugins" MATSU="$scratch/$archive/matsu" \
-    CLIENTS="${MATSU_TEST_AGENTS:-$here/target/agents/node_modules/.bin}" scripts/dist/plugins-test.sh
+    CLIENTS="${MATSU_TEST_AGENTS:-$here/target/agents/node_modules/.bin}" own_rust scripts/dist/plugins-test.sh
   home agent-plugins
   "$tools/venv/bin/skillsaw" lint "$scratch/matsu-$version-plugins/plugins/agent-plugins" >"$scratch/said" 2>&1 || { cat "$scratch/said" >&2; exit 1; }
   ok "the Agent Plugins package fits its schemas"
