@@ -105,6 +105,7 @@ build-time: ## How long a build from source takes, clean and after a change of o
 	scripts/build-time.sh
 
 recording: ui ## Record the first minute anew, with the binary of `make run`
+	@scripts/setup.sh recording
 	cargo build --profile source --locked -p matsu
 	scripts/recording.py "$${CARGO_TARGET_DIR:-target}/source/matsu"
 	python3 -m venv target/recording

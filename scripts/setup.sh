@@ -5,6 +5,7 @@
 #   scripts/setup.sh ui      and what the web page is built with: Node.js 20 or newer
 #   scripts/setup.sh browser and a Chromium, for the tests of the page
 #   scripts/setup.sh remote  and what stands in front of a remote server: Caddy, nginx, ssh
+#   scripts/setup.sh recording and what the recording is drawn with: Python with venv, fonts
 #   scripts/setup.sh desktop and a desktop that shows notices without a screen: dunst, notify-send, Xvfb, a bus
 #   scripts/setup.sh dist    and what packs and tests the artefacts: Python with venv and YAML, binutils, man, curl,
 #                            Ruby
@@ -45,6 +46,13 @@ fi
 if [ "${1:-}" = browser ]; then
   if ! command -v chromium >/dev/null; then install Chromium chromium; fi
   if ! compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null; then install "fonts for ja and ko" fonts-noto-cjk; fi
+fi
+
+if [ "${1:-}" = recording ]; then
+  command -v python3 >/dev/null || install Python python3
+  python3 -c 'import ensurepip, venv' 2>/dev/null || install "venv for Python" python3-venv
+  [ -e /usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf ] || install "a font of one width" fonts-dejavu-core
+  [ -e /usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc ] || install "fonts for ja and ko" fonts-noto-cjk
 fi
 
 if [ "${1:-}" = desktop ]; then
