@@ -27,6 +27,9 @@ use super::bare_sqlite;
 use crate::waiters::{Waiter, wall_ns};
 use crate::wake::{Topic, WakeTarget};
 
+/// One row of the ledger.
+pub const ENDED: &str = "UPDATE ended SET times = times + 1";
+
 #[derive(Clone)]
 struct Topics {
     probe: watch::Sender<u64>,
@@ -40,7 +43,7 @@ impl Topics {
         if let Some(ledger) = &self.ledger {
             let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
             let written =
-                ledger.prepare_cached("UPDATE ended SET times = times + 1").and_then(|mut sql| sql.execute([]));
+                ledger.prepare_cached(ENDED).and_then(|mut sql| sql.execute([]));
             written.expect("a row can be written");
         }
     }
@@ -80,7 +83,7 @@ pub fn serve(ledger: Option<&Path>) -> Result<()> {
     })
 }
 
-fn open_ledger(path: &Path) -> Result<Connection> {
+pub fn open_ledger(path: &Path) -> Result<Connection> {
     let ledger = bare_sqlite::connect(path, Durability::Full)?;
     ledger.execute_batch("CREATE TABLE ended (times INTEGER NOT NULL); INSERT INTO ended VALUES (0)")?;
     Ok(ledger)
