@@ -19,6 +19,9 @@ use crate::verdict::{Verdict, milliseconds};
 
 const OTHERS: usize = 49;
 const PIECE_EVERY: Duration = Duration::from_millis(5);
+/// Lines until a chat is followed by a new one: a model is sent the whole chat with each line, so in a long one the
+/// requests would be measured, and the bare stream has none.
+const LINES_MAX: usize = 10;
 const READ_MAX: Duration = Duration::from_secs(60);
 /// What the stream of a chat says when no model is answering.
 const AT_REST: &str = "\"answering\":false";
@@ -34,7 +37,10 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let samples = bench.size.pick(20, 200);
     let (mut chat, mut other) = (Chat::open(&full, 0)?, Chat::open(&normal, 0)?);
     let (mut bare, mut disk, mut at_normal, mut alone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..samples {
+    for sample in 0..samples {
+        if sample % LINES_MAX == 0 {
+            (chat, other) = (chat.follow_up(&full)?, other.follow_up(&normal)?);
+        }
         bare.push(read_bare(model)?);
         disk.push(commit(&ledger)?);
         at_normal.push(other.first_token(&normal)?);
@@ -42,7 +48,13 @@ pub fn run(bench: &Bench) -> Result<Section> {
     }
     let talking: Vec<Chat> = (1..=OTHERS).map(|n| Chat::open(&full, n)).collect::<Result<_>>()?;
     let drains: Vec<_> = talking.into_iter().map(|chat| chat.talk(&full)).collect::<Result<_>>()?;
-    let among: Vec<u64> = (0..samples).map(|_| chat.first_token(&full)).collect::<Result<_>>()?;
+    let mut among = Vec::new();
+    for sample in 0..samples {
+        if sample % LINES_MAX == 0 {
+            chat = chat.follow_up(&full)?;
+        }
+        among.push(chat.first_token(&full)?);
+    }
     // Those who talk go on until the daemon ends with this row.
     let still = drains.iter().filter(|drain| !drain.is_finished()).count();
     ensure!(still == OTHERS, "only {still} of {OTHERS} were still talking");
@@ -68,7 +80,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     section.add_latencies("until the first word", &all.map(|(name, values)| (name.to_owned(), values)))?;
     section.notes.push(
         "From just before a line is posted until its first word is read from the chat's stream; the line is stored \
-         before the model is asked. Each of the others says a piece every 5 ms and has a reader of its own."
+         before the model is asked. A chat is followed by a new one after ten lines. Each of the others says a piece every 5 ms and has a reader of its own."
             .to_owned(),
     );
     section.notes.push(
@@ -221,6 +233,11 @@ impl Chat {
         let mut stream = Heard::of(stream);
         stream.until(AT_REST)?;
         Ok(Self { id, stream, asked: number * 1_000_000 })
+    }
+
+    /// A new chat that goes on with the numbers of this one.
+    fn follow_up(&self, daemon: &Daemon) -> Result<Self> {
+        Ok(Self { asked: self.asked, ..Self::open(daemon, 0)? })
     }
 
     fn path(&self) -> String {

@@ -42,12 +42,8 @@ impl FakeTools {
     where
         F: Future<Output = ToolReply> + Send + 'static,
     {
-        let spec = ToolSpec {
-            name: name.to_owned(),
-            description: format!("the tool {name}"),
-            input: json!({ "type": "object", "properties": {} }),
-            danger,
-        };
+        let input = json!({ "type": "object", "properties": {} });
+        let spec = ToolSpec::new(name, &format!("the tool {name}"), input, danger);
         self.tools.push((spec, Arc::new(move |request| Box::pin(body(request)))));
         self
     }
@@ -78,7 +74,7 @@ impl ToolSource for FakeTools {
     async fn call(&self, request: ToolRequest) -> ToolReply {
         let call = (request.name.clone(), Value::Object(request.arguments.clone()));
         self.called.lock().unwrap_or_else(PoisonError::into_inner).push(call);
-        match self.tools.iter().find(|(spec, _)| spec.name == request.name) {
+        match self.tools.iter().find(|(spec, _)| *spec.name == request.name) {
             Some((_, body)) => body(request).await,
             None => ToolReply::Now(ToolAnswer::error("no such tool")),
         }

@@ -77,7 +77,7 @@ impl ToolSource for ChatServers {
         let names = assign(&pairs, &self.reserved);
         let routes = names.iter().zip(&found).map(|(name, (at, tool))| (name.clone(), *at, tool.name.to_string()));
         *self.routes.lock().unwrap_or_else(PoisonError::into_inner) = routes.collect();
-        Offered { tools: names.into_iter().zip(&found).map(|(name, (_, tool))| spec(name, tool)).collect(), notes }
+        Offered { tools: names.iter().zip(&found).map(|(name, (_, tool))| spec(name, tool)).collect(), notes }
     }
 
     async fn patience(&self, tool: &str) -> Option<Duration> {
@@ -97,13 +97,9 @@ impl ToolSource for ChatServers {
     }
 }
 
-fn spec(name: String, tool: &Tool) -> ToolSpec {
-    ToolSpec {
-        name,
-        description: tool.description.as_deref().unwrap_or_default().to_owned(),
-        input: Value::Object((*tool.input_schema).clone()),
-        danger: danger(tool),
-    }
+fn spec(name: &str, tool: &Tool) -> ToolSpec {
+    let input = Value::Object((*tool.input_schema).clone());
+    ToolSpec::new(name, tool.description.as_deref().unwrap_or_default(), input, danger(tool))
 }
 
 /// What MCP says holds when a server says nothing: it may change things, and destroy some.

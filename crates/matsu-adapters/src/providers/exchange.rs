@@ -48,7 +48,11 @@ impl Exchange {
     }
 
     async fn send(&self, config: &ProviderConfig, wire: &dyn Wire, body: &Value) -> Result<reqwest::Response, Fault> {
-        let request = self.client.post(self.url.clone()).headers(headers(config, wire)?).body(body.to_string());
+        let request = self
+            .client
+            .post(self.url.clone())
+            .headers(headers(config, wire)?)
+            .body(serde_json::to_vec(body).map_err(|error| Fault::protocol(error.to_string()))?);
         let sent = self.clock.within(config.headers_max, request.send()).await;
         let late = || {
             let seconds = config.headers_max.as_secs();

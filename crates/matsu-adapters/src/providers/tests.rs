@@ -39,10 +39,9 @@ fn request(history: Vec<Entry>) -> ModelRequest {
     let input = json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
         "properties": { "n": { "$ref": "#/$defs/n" } }, "additionalProperties": false,
         "$defs": { "n": { "type": "array", "items": { "type": "string", "pattern": "^a" } } } });
-    let tool = ToolSpec { name: "look".into(), description: "Looks.".into(), input, danger: Danger::ReadOnly };
+    let tool = ToolSpec::new("look", "Looks.", input, Danger::ReadOnly);
     let choice = json!({ "anyOf": [{ "properties": { "a": { "type": "string" } } }, { "type": "object" }] });
-    let other =
-        ToolSpec { name: "other-1".into(), description: String::new(), input: choice, danger: Danger::ReadOnly };
+    let other = ToolSpec::new("other-1", "", choice, Danger::ReadOnly);
     ModelRequest { history: history.into(), tools: vec![tool, other].into(), output: None }
 }
 

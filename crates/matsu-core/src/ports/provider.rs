@@ -16,7 +16,7 @@ use serde_json::Value;
 pub use fault::{ProviderError, ProviderFault, WaitedFor};
 pub use turn::{ModelEvent, ModelTurn, Price, TurnEnd, Usage};
 
-use crate::history::{Entry, Maker};
+use crate::history::{Entry, Maker, tokens};
 
 pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ProviderError>> + Send>>;
 
@@ -75,15 +75,26 @@ pub struct OutputShape {
     pub schema: Value,
 }
 
-/// A tool as a model sees it.
+/// A tool as a model sees it. Cheap to clone: each round of an answer has its own list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     /// Matches `^[A-Za-z0-9_-]{1,64}$`.
-    pub name: String,
-    pub description: String,
+    pub name: Arc<str>,
+    pub description: Arc<str>,
     /// JSON Schema of an object.
-    pub input: Value,
+    pub input: Arc<Value>,
     pub danger: Danger,
+    /// About how much of a model's window its description takes.
+    pub tokens: u64,
+}
+
+impl ToolSpec {
+    #[must_use]
+    pub fn new(name: &str, description: &str, input: impl Into<Arc<Value>>, danger: Danger) -> Self {
+        let input = input.into();
+        let tokens = tokens::of_text(description) + tokens::of_text(&input.to_string());
+        Self { name: name.into(), description: description.into(), input, danger, tokens }
+    }
 }
 
 /// What a call may do, as the source of the tool declares it. A hint, not a guarantee.

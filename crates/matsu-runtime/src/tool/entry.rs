@@ -1,10 +1,12 @@
 //! Tools as a list can hold them: the type erased, the schemas made once.
 
 use std::pin::Pin;
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
 
 use matsu_core::error_code::ErrorCode;
+use matsu_core::ports::provider::{Danger, ToolSpec};
 
 use super::rules::{Rules, SessionNeed};
 use super::{Tool, ToolContext, ToolError, ToolReply, schema};
@@ -46,6 +48,14 @@ pub struct Annotations {
 impl Annotations {
     pub const READS: Self = Self { read_only: true, destructive: false, idempotent: true, open_world: false };
     pub const ADDS: Self = Self { read_only: false, idempotent: false, ..Self::READS };
+
+    fn danger(self) -> Danger {
+        match self {
+            Self { read_only: true, .. } => Danger::ReadOnly,
+            Self { destructive: true, .. } => Danger::Destructive,
+            Self { .. } => Danger::Writes,
+        }
+    }
 }
 
 type Called<'a> = Pin<Box<dyn Future<Output = Result<ToolReply<Map<String, Value>>, ToolError>> + Send + 'a>>;
@@ -62,6 +72,7 @@ pub struct ToolEntry {
     listed_input: Value,
     reply: Value,
     output: Value,
+    spec: OnceLock<ToolSpec>,
     call: for<'a> fn(&'a ToolContext, Value) -> Called<'a>,
     reads: fn(Value) -> Result<(), ToolError>,
 }
@@ -82,6 +93,7 @@ impl ToolEntry {
             input: takes,
             output: schema::listed_output(&reply),
             reply,
+            spec: OnceLock::new(),
             call: |cx, arguments| Box::pin(call::<T>(cx, arguments)),
             reads: |arguments| input::<T>(arguments).map(drop),
         }
@@ -91,6 +103,13 @@ impl ToolEntry {
     #[must_use]
     pub fn input_schema(&self) -> &Value {
         &self.input
+    }
+
+    /// The tool as a model in a chat sees it.
+    #[must_use]
+    pub fn spec(&self) -> ToolSpec {
+        let make = || ToolSpec::new(self.name, self.description, self.input.clone(), self.annotations.danger());
+        self.spec.get_or_init(make).clone()
     }
 
     /// The input schema as clients list it: without bounds that no model needs to read, and with `session_token` for

@@ -119,7 +119,7 @@ fn whatever_a_tool_says_gemini_gets_an_object() {
 fn request() -> ModelRequest {
     let input = json!({ "$schema": "x", "type": "object", "properties": { "n": { "$ref": "#/$defs/n" } },
         "$defs": { "n": { "anyOf": [{ "type": "integer" }, { "type": "string" }] } } });
-    let tool = ToolSpec { name: "look".into(), description: "Looks.".into(), input, danger: Danger::ReadOnly };
+    let tool = ToolSpec::new("look", "Looks.", input, Danger::ReadOnly);
     let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"],
         "additionalProperties": false });
     ModelRequest {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::history::{Entry, Item, Role, Seen, prune, seen_by, tokens, validate};
+use matsu_core::history::{Entry, Item, Role, Seen, prune, seen_by, validate};
 use matsu_core::ports::provider::{ModelRequest, ModelTurn, Provider, ToolSpec, TurnEnd, Usage};
 use matsu_core::ports::tool_source::{Offered, ToolAnswer};
 
@@ -163,10 +163,7 @@ impl Drive {
 
     fn request(&mut self, tools: &Arc<[ToolSpec]>) -> ModelRequest {
         let limits = self.provider.limits();
-        let described: u64 = tools
-            .iter()
-            .map(|tool| tokens::of_text(&tool.description) + tokens::of_text(&tool.input.to_string()))
-            .sum();
+        let described: u64 = tools.iter().map(|tool| tool.tokens).sum();
         let window = limits.context_tokens.saturating_sub(u64::from(limits.output_tokens)).saturating_sub(described);
         let sent = prune(&self.history, window);
         self.announce_left_out(self.history.len() - sent.len());

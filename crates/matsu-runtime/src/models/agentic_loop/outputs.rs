@@ -41,10 +41,8 @@ impl KeptOutputs {
     #[must_use]
     pub fn tool(&self) -> Option<ToolSpec> {
         let any = !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        any.then(|| ToolSpec {
-            name: READ_MORE.to_owned(),
-            description: "Reads the next part of a tool's output that was cut.".to_owned(),
-            input: json!({
+        any.then(|| {
+            let input = json!({
                 "type": "object",
                 "properties": {
                     "id": { "type": "string", "description": "the id that the cut output names" },
@@ -52,8 +50,9 @@ impl KeptOutputs {
                 },
                 "required": ["id", "offset"],
                 "additionalProperties": false,
-            }),
-            danger: Danger::ReadOnly,
+            });
+            let description = "Reads the next part of a tool's output that was cut.";
+            ToolSpec::new(READ_MORE, description, input, Danger::ReadOnly)
         })
     }
 

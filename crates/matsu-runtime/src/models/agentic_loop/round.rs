@@ -94,8 +94,8 @@ impl Round<'_> {
         let Value::Object(arguments) = &call.arguments else {
             return Err("the arguments could not be read as a JSON object; nothing was run".to_owned());
         };
-        let Some(tool) = self.tools.iter().find(|tool| tool.name == call.name) else {
-            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let Some(tool) = self.tools.iter().find(|tool| *tool.name == call.name) else {
+            let names: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
             return Err(format!("there is no tool {:?}; the tools are: {}", call.name, names.join(", ")));
         };
         self.approve(call, tool).await?;

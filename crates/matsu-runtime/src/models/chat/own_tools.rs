@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use matsu_core::id::TaskId;
-use matsu_core::ports::provider::{Danger, ToolSpec};
 use matsu_core::ports::tool_source::{Offered, ToolAnswer, ToolReply, ToolRequest, ToolSource};
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason};
@@ -16,7 +15,7 @@ use crate::dispatch::presets::Offer;
 use crate::dispatch::{self, Reply};
 use crate::runtime::Runtime;
 use crate::tasks::Tasks;
-use crate::tool::{Annotations, ToolContext};
+use crate::tool::{ToolContext, ToolEntry};
 
 pub struct OwnTools {
     runtime: Runtime,
@@ -64,24 +63,10 @@ impl OwnTools {
     }
 }
 
-fn danger(annotations: Annotations) -> Danger {
-    match annotations {
-        Annotations { read_only: true, .. } => Danger::ReadOnly,
-        Annotations { destructive: true, .. } => Danger::Destructive,
-        Annotations { .. } => Danger::Writes,
-    }
-}
-
 #[async_trait]
 impl ToolSource for OwnTools {
     async fn offer(&self) -> Offered {
-        let tools = self.offer.tools().map(|tool| ToolSpec {
-            name: tool.name.to_owned(),
-            description: tool.description.to_owned(),
-            input: tool.input_schema().clone(),
-            danger: danger(tool.annotations),
-        });
-        Offered { tools: tools.collect(), notes: Vec::new() }
+        Offered { tools: self.offer.tools().map(ToolEntry::spec).collect(), notes: Vec::new() }
     }
 
     async fn call(&self, request: ToolRequest) -> ToolReply {

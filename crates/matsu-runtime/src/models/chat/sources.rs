@@ -28,7 +28,7 @@ impl ToolSource for Together {
         let mut whole = Offered::default();
         let mut routes = Vec::new();
         for (at, offer) in offers.into_iter().enumerate() {
-            routes.extend(offer.tools.iter().map(|tool| (tool.name.clone(), at)));
+            routes.extend(offer.tools.iter().map(|tool| (tool.name.to_string(), at)));
             whole.tools.extend(offer.tools);
             whole.notes.extend(offer.notes);
         }

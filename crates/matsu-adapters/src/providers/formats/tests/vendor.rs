@@ -24,7 +24,7 @@ fn conversation(wire: &str, model: &str) -> ModelRequest {
         "additionalProperties": false });
     let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"],
         "additionalProperties": false });
-    let tool = ToolSpec { name: "look".into(), description: "Looks.".into(), input, danger: Danger::ReadOnly };
+    let tool = ToolSpec::new("look", "Looks.", input, Danger::ReadOnly);
     ModelRequest {
         history: history.into(),
         tools: vec![tool].into(),

@@ -115,7 +115,7 @@ pub struct Careful(pub Arc<Approvals>);
 impl Approver for Careful {
     fn policy(&self, tool: &ToolSpec) -> Policy {
         let own = if tool.danger == Danger::ReadOnly { Policy::Allow } else { Policy::Ask };
-        self.0.state().said.get(&tool.name).copied().unwrap_or(own)
+        self.0.state().said.get(&*tool.name).copied().unwrap_or(own)
     }
 
     async fn ask(&self, call: PendingCall) -> Decision {
@@ -126,7 +126,7 @@ impl Approver for Careful {
 #[async_trait]
 impl Approver for Approvals {
     fn policy(&self, tool: &ToolSpec) -> Policy {
-        self.state().said.get(&tool.name).copied().unwrap_or_else(|| ByDanger::of(tool.danger))
+        self.state().said.get(&*tool.name).copied().unwrap_or_else(|| ByDanger::of(tool.danger))
     }
 
     async fn ask(&self, call: PendingCall) -> Decision {
