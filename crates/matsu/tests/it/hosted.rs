@@ -31,7 +31,7 @@ async fn a_slow_call_goes_on_as_a_task_and_its_answer_comes_later() {
     let host = host(&home);
     let servers = host.for_chat("a");
     let offered = servers.offer().await;
-    assert!(offered.tools.iter().any(|tool| tool.name == "get_task_status"), "{offered:?}");
+    assert!(offered.tools.iter().any(|tool| &*tool.name == "get_task_status"), "{offered:?}");
     let task = daemon.api.submit(vec![sleep(5_000)]);
     let began = Instant::now();
     let answer =
