@@ -44,7 +44,7 @@ fn everything() -> Value {
 async fn names(servers: &ChatServers) -> Vec<String> {
     let offered = servers.offer().await;
     assert_eq!(offered.notes, Vec::<String>::new());
-    offered.tools.into_iter().map(|tool| tool.name).collect()
+    offered.tools.into_iter().map(|tool| tool.name.to_string()).collect()
 }
 
 fn request(name: &str, arguments: Value) -> ToolRequest {
@@ -280,7 +280,7 @@ async fn annotations_say_what_a_call_may_do() {
     let folder = tempfile::tempdir().unwrap();
     let host = host(&json!({ "files": { "command": program("mcp-server-filesystem"), "args": [folder.path()] } }));
     let offered = host.for_chat("a").offer().await;
-    let danger = |name: &str| offered.tools.iter().find(|tool| tool.name == name).map(|tool| tool.danger);
+    let danger = |name: &str| offered.tools.iter().find(|tool| &*tool.name == name).map(|tool| tool.danger);
     assert_eq!(danger("read_text_file"), Some(Danger::ReadOnly));
     assert_eq!(danger("write_file"), Some(Danger::Destructive));
     host.close_all().await;

@@ -21,7 +21,7 @@ struct TwoAtOnce(Barrier);
 #[async_trait]
 impl Approver for TwoAtOnce {
     fn policy(&self, tool: &ToolSpec) -> Policy {
-        if tool.name == "never" { Policy::Deny } else { ByDanger::of(tool.danger) }
+        if &*tool.name == "never" { Policy::Deny } else { ByDanger::of(tool.danger) }
     }
 
     async fn ask(&self, call: PendingCall) -> Decision {

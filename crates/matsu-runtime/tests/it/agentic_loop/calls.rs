@@ -153,7 +153,7 @@ async fn long_output_is_cut_and_can_be_read_on() {
     let said = results(&result);
     assert!(said[0].0.len() < TOOL_OUTPUT_BYTES_MAX + 300 && said[0].0.contains("read_tool_output"));
     assert_eq!(said[1], ("x".repeat(10), false));
-    let offered = |nth: usize| model.requests()[nth].tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+    let offered = |nth: usize| model.requests()[nth].tools.iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>();
     assert_eq!(
         (offered(0), offered(1)),
         (vec!["dump".to_owned()], vec!["dump".to_owned(), "read_tool_output".to_owned()])
