@@ -394,7 +394,7 @@ fn connect_brings_an_unread_result_without_a_poll() {
 
 #[test]
 fn connect_comes_out_of_files_that_were_used() {
-    for_each("`connect --undo` after use leaves nothing of ours, and the rest as it was", |user, programs| {
+    for_each("`connect --undo` after use removes everything of Matsu and nothing else", |user, programs| {
         let workplace = Workplace::new(user, programs, |_| Reply::text("My turn is over."));
         workplace.ask("Hello.", SOON);
         answer(&workplace.home, &["connect", user.name, "--undo"]);
