@@ -195,7 +195,7 @@ impl Workplace {
     fn ask(&self, prompt: &str, within: Duration) -> String {
         let mut child = self.begin(prompt);
         let ended = until_or("the client has ended", within, || child.try_wait().unwrap());
-        let said = self.said();
+        let said = self.printed();
         if ended.is_none() {
             let _ = child.kill();
             let _ = child.wait();
@@ -229,7 +229,7 @@ impl Workplace {
     }
 
     /// What the client printed.
-    pub fn said(&self) -> String {
+    pub fn printed(&self) -> String {
         std::fs::read_to_string(self.home.path("client.log")).unwrap_or_default()
     }
 
