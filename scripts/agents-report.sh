@@ -6,8 +6,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cat <<'HEAD'
 # The real command lines, tested
 
-Made by `make test-agents`. The programs are those their vendors publish on npm, none of them with an account; their
-models are played by the test kit's scripted server on loopback. Each was run by a Matsu daemon as `use_agent` runs it.
+Made by `make test-agents`. The programs are those that their vendors publish on npm, without an account. A scripted
+server on loopback answers in place of their models. A Matsu daemon started each program in the same way as `use_agent`.
 
 HEAD
 log=$(cat)
@@ -31,12 +31,12 @@ grep -o 'result: .* | .*' <<<"$log" | sed 's/^result: //' | awk -F ' [|] ' '
   }'
 cat <<'TAIL'
 
-A dash is a thing that was not asked of that program:
+A dash means that the row was not tested with that program:
 
-- **A wait that wakes an idle session** needs a client that knows MCP's native tasks; of the five that is Claude Code.
-- **Set up by `matsu connect`**: of the five it knows Claude Code, Codex and Gemini CLI.
-- **A question that parks** needs a program that can be answered while it runs. Claude Code takes answers on its input; the others are run unattended, and what they may not do is refused.
-- **A renewed login**: a proxy on loopback plays the vendors' servers, with a certificate that the program is set to trust. Qwen Code has keys only, which are not renewed: its login with tokens ended with its free tier.
-- **Its own sandbox**: of the five only Codex has one that is on by itself.
-- **Answered by wait, and a block at a tool call of its own**: with `delivery = "wait"` an agent stays between two messages; it is shown with the two programs that have a hook after every tool call, which is how a block reaches an agent that makes no call of ours.
+- **A wait that wakes an idle session** needs a client that knows MCP's native tasks; of the five programs that is Claude Code.
+- **Set up by `matsu connect`**: of the five programs, `matsu connect` supports Claude Code, Codex and Gemini CLI.
+- **A question** needs a program that reads an answer while it runs. Claude Code reads answers on its standard input; the others never ask in their non-interactive mode.
+- **A renewed login**: a proxy on loopback answers in place of the vendors' servers, with a certificate that the program is set to trust. Qwen Code has keys only, which are not renewed: its login with tokens ended with its free tier.
+- **Its own sandbox**: of the five programs only Codex has one that is on by default.
+- **Answered by wait, and a block**: with `delivery = "wait"` the program of an agent keeps running between two messages. These rows were tested with the two programs that have a hook after every tool call; through this hook a block reaches an agent that does not call Matsu.
 TAIL

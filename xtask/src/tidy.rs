@@ -12,6 +12,7 @@ mod forbidden;
 mod lib_exports;
 pub mod links;
 mod module_cycles;
+mod named_files;
 mod names;
 mod one_meaning;
 mod opening;
@@ -56,6 +57,7 @@ checks! {
     lib_exports,
     links,
     module_cycles,
+    named_files,
     names,
     one_meaning,
     opening,

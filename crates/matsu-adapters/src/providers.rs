@@ -7,11 +7,11 @@ mod decoders;
 mod exchange;
 pub mod formats;
 mod http;
+mod image_support;
 mod refusal;
 mod schema;
 pub mod scripted;
 mod secret;
-mod sight;
 mod sse;
 #[cfg(test)]
 mod tests;

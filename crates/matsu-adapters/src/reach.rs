@@ -20,7 +20,7 @@ pub async fn server(address: &str) -> Result<(), String> {
     if status.is_success() && is_short && answer.text().await.is_ok_and(|text| text == "ok\n") {
         return Ok(());
     }
-    Err(format!("what answers there is not this server (status {})", status.as_u16()))
+    Err(format!("another server answers at this address (status {})", status.as_u16()))
 }
 
 /// The outer ones only say that a request failed.

@@ -5,6 +5,8 @@
 //! acknowledged.
 //! Reading is not acknowledging: a reply may be lost after it was written.
 
+pub mod lines;
+
 use serde::Serialize;
 
 use crate::clock::Timestamp;

@@ -141,7 +141,7 @@ limits! {
     TASKS_PER_PRINCIPAL_MAX: u32 = 20_000, "unfinished tasks that one principal may have";
     CURSORS_MAX: usize = 10_000, "client instances for which the delivered revisions are remembered";
     CURSOR_TASKS_MAX: usize = 1_000, "handles remembered for each client instance";
-    COURTESY: Duration = Duration::from_millis(25), "a node that has its share of a slot leaves further permits to the other nodes for this long";
+    SHARE_PAUSE: Duration = Duration::from_millis(25), "a node that has its share of a slot leaves further permits to the other nodes for this long";
     FAILED_SHOWN_FOR: Duration = Duration::from_secs(24 * 3600), "failures are counted on the page for this long";
     LOGIN_CODE_KEPT: Duration = Duration::from_secs(5 * 60), "a login code works once, within this time";
     LOGIN_CODES_MAX: usize = 16, "login codes that can be open at once";

@@ -103,8 +103,7 @@ proptest! {
 
 #[test]
 fn what_is_served_to_those_without_scripts_is_read_where_there_is_nothing_else() {
-    let post =
-        "Laptops are not really what I know about, is there a good source that somebody can recommend? ".repeat(8);
+    let post = "Laptops are not really what I know about, is there a good source that anyone can recommend? ".repeat(8);
     let page = |shown: &str| {
         format!("<body><div id=app>{shown}</div><noscript><article><p>{post}</p></article></noscript></body>")
     };

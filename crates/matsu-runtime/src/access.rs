@@ -1,7 +1,7 @@
 //! Who may do what: users and their rights, tokens, and which tasks a principal sees.
 
-mod sight;
 mod tokens;
+mod visible_tasks;
 
 use std::path::PathBuf;
 

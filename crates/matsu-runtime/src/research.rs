@@ -3,9 +3,8 @@
 //! Every stage ends in one [`RecordEvidence`](matsu_core::ports::store::RecordEvidence): evidence, costs and checkpoint
 //! together. A node that takes a job over goes on from there; nothing is fetched twice and nothing counted twice.
 
-mod asking;
 mod delivered;
-mod halt;
+mod engine_queries;
 pub mod materials;
 mod model_calls;
 mod pages;
@@ -18,6 +17,7 @@ mod search_job;
 mod selecting;
 mod state;
 pub mod status_view;
+mod stop_cause;
 mod verify_job;
 
 use std::sync::Arc;

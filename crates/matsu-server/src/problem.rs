@@ -192,7 +192,7 @@ impl From<WaitError> for Problem {
     fn from(error: WaitError) -> Self {
         match error {
             WaitError::Task(error) => error.into(),
-            WaitError::CallerGone => {
+            WaitError::CallerDisconnected => {
                 Self::new(ErrorCode::StoreUnavailable, "the server is shutting down; try again in a moment")
             }
         }

@@ -78,7 +78,7 @@ impl Postgres {
             (Err(error), _) | (_, Err(error)) => {
                 // A connection that cannot even do this is closed, which is a rollback too.
                 let rolled_back = open.roll_back().await;
-                tracing::trace!(ok = rolled_back.is_ok(), "the transaction is given up");
+                tracing::trace!(ok = rolled_back.is_ok(), "the transaction failed and is not tried again");
                 return Err(Attempt::of_store(error));
             }
         };

@@ -36,7 +36,7 @@ use crate::daemon::lock::ServeLock;
 use crate::process;
 
 pub use events::Events;
-pub use socket::{ANSWER_MAX, DaemonGone, control, over_socket};
+pub use socket::{ANSWER_MAX, DaemonUnreachable, control, over_socket};
 
 /// How often a daemon that was just started is looked for.
 const AFTER_START: Duration = Duration::from_millis(50);
@@ -152,7 +152,7 @@ impl Client {
                 ),
                 Some(Ok(info)) if info["store"] == config.store_name() => return Ok(daemon),
                 // It is just ending.
-                Some(Err(error)) if !error.is::<DaemonGone>() => return Err(error),
+                Some(Err(error)) if !error.is::<DaemonUnreachable>() => return Err(error),
                 Some(Ok(_) | Err(_)) => {}
             }
         }
@@ -338,7 +338,9 @@ impl Client {
         loop {
             match self.call(method.clone(), path, body.clone()).await {
                 Err(error)
-                    if error.is::<DaemonGone>() && asked < ASKED_TIMES && !next.config.paths.stopped().exists() =>
+                    if error.is::<DaemonUnreachable>()
+                        && asked < ASKED_TIMES
+                        && !next.config.paths.stopped().exists() =>
                 {
                     *self = Self::with_daemon(next.config, next.global).await?;
                     asked += 1;

@@ -11,4 +11,4 @@ mod saved;
 
 pub use clients::{CLIENTS, Client};
 pub use pieces::Wish;
-pub use record::{Standing, Undone};
+pub use record::{RecordState, Undone};

@@ -1,5 +1,6 @@
 //! Matsu: asynchronous work for AI agents over MCP. The composition root and the command line.
 
+mod approvals;
 mod cli;
 mod client;
 mod commands;
@@ -19,7 +20,6 @@ mod private_files;
 mod process;
 mod relay;
 mod service;
-mod standing;
 mod stdio;
 mod terminal;
 mod terminal_chat;

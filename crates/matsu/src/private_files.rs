@@ -39,8 +39,9 @@ fn close_to_others(path: &Path, meta: &fs::Metadata) -> Result<()> {
         return Ok(());
     }
     let closed = fs::set_permissions(path, fs::Permissions::from_mode(mode & !OTHERS & 0o7777));
-    closed
-        .with_context(|| format!("cannot keep others out of {}; choose another folder with --data-dir", path.display()))
+    closed.with_context(|| {
+        format!("cannot close {} to other users (mode 0700); choose another folder with --data-dir", path.display())
+    })
 }
 
 /// What group and others may do.
@@ -55,7 +56,8 @@ pub fn close_data_dir(data_dir: &Path) -> Result<()> {
     let entries = fs::read_dir(data_dir).with_context(|| format!("cannot read {}", data_dir.display()))?;
     for entry in entries.flatten() {
         // Links are left alone: what they point to is not ours to change.
-        let meta = entry.metadata().with_context(|| format!("cannot look at {}", entry.path().display()))?;
+        let meta =
+            entry.metadata().with_context(|| format!("cannot read the permissions of {}", entry.path().display()))?;
         if (meta.is_file() || meta.is_dir()) && meta.uid() == rustix::process::getuid().as_raw() {
             close_to_others(&entry.path(), &meta)?;
         }

@@ -1,4 +1,4 @@
-/** Single keys and `g` chords. Off while somebody types or composes, and where they were switched off. */
+/** Single keys and `g` chords. Off while a person types or composes, and if they were switched off. */
 import { choices } from './settings.svelte';
 
 type Action = () => void;

@@ -1,5 +1,5 @@
 /**
- * A chat with models as it is said. Its stream is open only while somebody answers, and at most a few in all tabs: a
+ * A chat with models, live. Its stream is open only while a model answers, and at most a few in all tabs: a
  * browser opens six connections to one host, and the next tab would not load at all. Who gets none, or loses it, asks.
  */
 import type { Message } from './chat';

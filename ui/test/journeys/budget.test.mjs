@@ -52,7 +52,7 @@ const slowness = () => Number(process.env.MATSU_SLOW ?? 1);
 const JOBS_PER_SECOND = 70;
 const ROUND_MS = 5_000;
 
-/** Five seconds of new work, while somebody scrolls; how many jobs there were, and what the frames cost. */
+/** Five seconds of new work, while a person scrolls; how many jobs there were, and what the frames cost. */
 async function busyRound(name, home, page) {
   const frames = await Frames.of(browser, page);
   const began = Date.now();

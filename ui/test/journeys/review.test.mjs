@@ -79,7 +79,7 @@ for (const [size, options] of [['a desktop', {}], ['a telephone', PHONE]]) {
     assert.match(greet, /echo "hello \$name"\necho "bye"/);
     await page.getByRole('button', { name: 'Take back' }).waitFor();
 
-    await page.getByRole('link', { name: 'Round before' }).click();
+    await page.getByRole('link', { name: 'Previous round' }).click();
     await page.getByText('sent back').first().waitFor();
     await page.getByRole('link', { name: 'Next round' }).waitFor();
     await page.getByRole('link', { name: 'Tasks' }).click();

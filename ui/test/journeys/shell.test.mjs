@@ -92,7 +92,7 @@ test('many are cancelled at once, from the keyboard', withHome(async (home) => {
     await page.keyboard.press('j');
     await page.keyboard.press('x');
   }
-  await page.getByRole('toolbar').getByText('3 chosen').waitFor();
+  await page.getByRole('toolbar').getByText('3 selected').waitFor();
   await page.keyboard.press('c');
   const dialog = page.getByRole('dialog');
   await dialog.getByText('3 tasks').waitFor();
@@ -110,7 +110,7 @@ test('a server that is killed in mid-stream is found again, and nothing is lost 
   await page.locator(`a[href="/tasks/${first}"]`).first().waitFor();
   const port = new URL(home.address).port;
   await home.end('SIGKILL');
-  await page.getByRole('status').filter({ hasText: /offline|catching up/ }).waitFor();
+  await page.getByRole('status').filter({ hasText: /offline|connecting/ }).waitFor();
   await home.serve({ port });
   const second = await home.submit([noop()]);
   await page.getByRole('status').filter({ hasText: 'live' }).waitFor({ timeout: 60_000 });

@@ -1,5 +1,5 @@
 // A newcomer's first minutes, as the README tells them: its commands are typed as they stand there, its steps on the page
-// are taken in a real browser, and somebody looks at the clock. Only the build is left out, which `make run` begins with.
+// are taken in a real browser, and the time is measured. Only the build is left out, which `make run` begins with.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ class Newcomer {
     this.env = { HOME: this.home, PATH: `${join(this.home, 'bin')}:${process.env.PATH}` };
   }
 
-  /** What `make run` does once it has built; any free port, for 7878 may be somebody's. */
+  /** What `make run` does once it has built; any free port, for 7878 may be taken. */
   async serve() {
     this.server = spawn('matsu', ['serve', '--json', '--port', '0'], { env: this.env, cwd: ROOT, stdio: ['ignore', 'pipe', 'ignore'] });
     const said = await new Promise((resolve, reject) => {

@@ -15,11 +15,14 @@ const BANNED: &[(&[&str], &str)] = &[
     (&["knock", "knocks"], "connect or request"),
     (&["breath", "mouth"], "the plain word"),
     (&["nobody"], "no client, no person, no process; unread, unknown, unused"),
+    (&["somebody"], "a person, a client, another process, another user"),
     (&["whoever", "whomever"], "the client, the caller, the node that …"),
     (&["told"], "sent, stored, delivered, reported"),
     (&["heard"], "received, read"),
     (&["stranger", "strangers"], "client without a token, or another user"),
     (&["room", "rooms"], "space, chat or folder"),
+    (&["courtesy"], "pause or delay"),
+    (&["deserted"], "without a job, without an owner"),
 ];
 
 /// Files whose words are data: what people ask, what languages are made of, what a demonstration reads.

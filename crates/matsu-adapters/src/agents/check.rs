@@ -281,7 +281,7 @@ fn check_check(definition: &Definition, mode: Mode, isolation: Isolation, wish: 
         return Err(param(name, &expected, &seconds, message));
     }
     if !mode.writes() || isolation != Isolation::Worktree {
-        let message = "check needs a run that writes on a branch of its own: use mode workspace-write in a git \
+        let message = "check needs a run that writes on a separate branch: use mode workspace-write in a git \
                        repository, with isolation worktree";
         return Err(param("check", "mode workspace-write and isolation worktree", &shown, message));
     }

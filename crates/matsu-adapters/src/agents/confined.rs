@@ -1,5 +1,5 @@
-//! One command inside a confinement of its own: what it may write is named, it has no network, and it ends within its
-//! time with everything it started. Git on files that a run could write goes through here.
+//! One command inside a separate confinement: what it may write is named, it has no network, and it ends within its
+//! time limit together with everything that it started. Git on files that a run could write goes through here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -102,10 +102,10 @@ pub async fn run(
             match serde_json::from_str(&line) {
                 Ok(Report::Ended { code, .. }) => return Ok(code),
                 Ok(Report::Failed { error }) => return Err(format!("it could not be started: {error}")),
-                Ok(Report::Started { .. }) | Err(_) => {}
+                Err(_) => {}
             }
         }
-        Err("its supervisor was ended".to_owned())
+        Err("its shim was ended".to_owned())
     };
     let output = async {
         let out = keep(stdout, bytes_max, into).await;
@@ -119,7 +119,7 @@ pub async fn run(
         }
     };
     let done = Clock::system().within(within, output).await;
-    // Hanging up makes the supervisor end whatever is left.
+    // When this end is closed, the shim ends whatever is left.
     drop(writer);
     let _ = child.wait().await;
     done.unwrap_or_else(|| Err(format!("it took longer than {} seconds", within.as_secs())))

@@ -276,7 +276,7 @@ impl Git {
             Some(answered) => {
                 Err(format!("{} is not a git repository any more: {}", top.display(), words_of(&answered)))
             }
-            None => Err(format!("git cannot be asked about {}", top.display())),
+            None => Err(format!("git could not be started, or did not answer in time, in {}", top.display())),
         }
     }
 

@@ -84,7 +84,7 @@ fn default_of(caller: &Places, allowed: &[PathBuf]) -> Option<PathBuf> {
 }
 
 fn scratch() -> WorkingDirectory {
-    let note = "No root is configured, so it runs in an empty scratch directory of its own.";
+    let note = "No root is configured, so it runs in an empty scratch directory.";
     WorkingDirectory { directory: None, shown: "(scratch)".to_owned(), note: Some(note.to_owned()) }
 }
 

@@ -264,7 +264,7 @@ impl<'a> Supervisor<'a> {
     fn record(&self, report: &Report) -> ExitRecord {
         let (code, signal, processes) = match report {
             Report::Ended { code, signal, processes } => (*code, *signal, *processes),
-            Report::Started { .. } | Report::Failed { .. } => (None, None, 0),
+            Report::Failed { .. } => (None, None, 0),
         };
         let (timed_out, at) = (self.timed_out, self.clock.now().as_millis());
         let out_bytes = Some(self.output.ends().0);

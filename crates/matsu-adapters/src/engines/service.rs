@@ -60,7 +60,7 @@ impl Service {
         })?;
         match answer.status {
             200..=299 => serde_json::from_slice(&answer.body)
-                .map_err(|_| EngineError::Failed("its answer is not the JSON it promises".to_owned())),
+                .map_err(|_| EngineError::Failed("its answer is not JSON of the expected form".to_owned())),
             429 => Err(EngineError::RateLimited { retry_after: answer.retry_after() }),
             401 => Err(EngineError::Blocked("status 401: it asks for a login".to_owned())),
             403 => {

@@ -31,9 +31,9 @@ impl fmt::Debug for Cookie {
 pub enum CookieError {
     #[error("line {line} is neither `name=value` nor a line of a cookies.txt")]
     Line { line: usize },
-    #[error("the text holds no cookie")]
+    #[error("the text contains no cookie")]
     Empty,
-    #[error("cookie {name} has characters that no header may carry")]
+    #[error("cookie {name} has characters that are not allowed in a header")]
     Unprintable { name: String },
 }
 

@@ -50,13 +50,15 @@ impl Driver {
                 // The server does not know it (any more): polling on would never end.
                 Err(ServiceError::McpError(error)) => {
                     self.ended = true;
-                    return ToolAnswer::error(format!("the task was lost by its server: {}", error.message));
+                    return ToolAnswer::error(format!("the server has lost the task: {}", error.message));
                 }
                 Err(error) => {
                     failures += 1;
                     if failures > FAILURES_MAX || self.peer.is_transport_closed() {
                         self.ended = true;
-                        return ToolAnswer::error(format!("the server was lost while its task ran: {error}"));
+                        return ToolAnswer::error(format!(
+                            "the connection to the server was lost while its task ran: {error}"
+                        ));
                     }
                 }
             }

@@ -70,7 +70,7 @@ impl ProviderConfig {
     /// Whether the model is sent images: what the configuration says, else what its name says.
     #[must_use]
     pub fn takes_images(&self) -> bool {
-        self.images.unwrap_or_else(|| super::sight::takes_images(self))
+        self.images.unwrap_or_else(|| super::image_support::takes_images(self))
     }
 
     #[must_use]

@@ -76,7 +76,7 @@ pub fn steps(history: &[Entry]) -> Vec<HistoryStep<'_>> {
     for entry in history {
         match entry.role {
             Role::System => {}
-            Role::User => push_user(&mut steps, entry.content.iter().filter_map(said).collect()),
+            Role::User => push_user(&mut steps, entry.content.iter().filter_map(user_part).collect()),
             Role::Tool => push_user(&mut steps, late(entry, &answers, &calls)),
             Role::Assistant => steps.push(HistoryStep::Assistant {
                 model: entry.model.as_deref().unwrap_or_default(),
@@ -164,7 +164,7 @@ fn late<'a>(entry: &'a Entry, answers: &PromptAnswers<'a>, calls: &HashMap<&'a s
     results.collect()
 }
 
-fn said(item: &Item) -> Option<UserPart<'_>> {
+fn user_part(item: &Item) -> Option<UserPart<'_>> {
     match item {
         Item::Text { text, .. } => Some(UserPart::Text(text)),
         Item::Image(image) => Some(UserPart::Image(image)),

@@ -3,6 +3,7 @@
 //! Time comes in as `now`; lists come back in a stated order; an absent row is `NotFound`, never a panic.
 //! After a commit the store publishes what changed on its [`Hub`], never before.
 
+pub mod access;
 pub mod auth_queue;
 pub mod calibration;
 pub mod chats;
@@ -36,6 +37,7 @@ use crate::id::{JobId, NodeId, SessionId};
 use crate::task::NewTask;
 use crate::wake::Hub;
 
+pub use access::*;
 pub use auth_queue::*;
 pub use calibration::*;
 pub use chats::*;

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use async_trait::async_trait;
 
 use matsu_core::change::Topic;
+use matsu_core::chat::lines;
 use matsu_core::id::{ChatId, JobId, TaskId};
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::TICK;
@@ -18,7 +19,7 @@ use crate::runtime::Runtime;
 use crate::runtime::context::JobContext;
 use crate::tasks::{TaskError, Tasks};
 
-use super::{Agents, RunHandle, chat_lines};
+use super::{Agents, RunHandle};
 
 /// A question that waits for its answer. Two jobs of a task may ask under the same id: it is known by both.
 #[derive(Clone, Debug)]
@@ -163,7 +164,7 @@ impl Agents<'_> {
         let (job, question) =
             asked.ok_or_else(|| TaskError::Invalid("no question is open at the moment".to_owned()))?;
         let words = answer.option.as_deref().or(answer.text.as_deref()).unwrap_or_default();
-        let line = chat_lines::answered(self.runtime.session_options().language, &question.text, words);
+        let line = lines::answered(self.runtime.session_options().language, &question.text, words);
         let now = self.runtime.clock().now();
         let request = AnswerQuestion { job, answer: answer.clone(), chat_line: Some(line), now };
         Ok(self.runtime.store().run(request).await?)

@@ -20,7 +20,7 @@ use crate::runtime::context::JobContext;
 
 use super::live_runs::LiveRuns;
 use super::run::go_on_command;
-use super::run_body::away;
+use super::run_body::store_unavailable;
 use super::usage::priced;
 
 use super::Agents;
@@ -123,8 +123,8 @@ impl UsedUp {
 /// # Errors
 /// What becomes of the job instead: it fails, or waits for the next day.
 pub(super) async fn may_spend(cx: &JobContext) -> Result<Limits, JobEnd> {
-    let limits = Limits::of(cx).await.map_err(|error| away(&error))?;
-    let used_up = limits.used_up(cx.runtime()).await.map_err(|error| away(&error))?;
+    let limits = Limits::of(cx).await.map_err(|error| store_unavailable(&error))?;
+    let used_up = limits.used_up(cx.runtime()).await.map_err(|error| store_unavailable(&error))?;
     match used_up {
         None => Ok(limits),
         Some(UsedUp::Day { words, until }) => {

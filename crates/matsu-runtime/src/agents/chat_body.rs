@@ -32,7 +32,7 @@ use super::chat_outcome;
 use super::live_runs::LiveRuns;
 use super::own_session::OwnSession;
 use super::run::{Beginning, Run};
-use super::run_body::{away, outlives};
+use super::run_body::{outlives, store_unavailable};
 
 /// Starts the agents of chats on a host.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ impl NotStarted {
 }
 
 /// A run under way, and what it works in.
-struct Begun {
+struct StartedTurn {
     run: Run,
     session: Session,
     delivery: Delivery,
@@ -75,7 +75,7 @@ impl ChatRuns {
         self.host.agents().into_iter().find(|agent| agent.name == definition)
     }
 
-    async fn begin(&self, cx: &JobContext, turn: &Turn, trace: Option<&RunTrace>) -> Result<Begun, NotStarted> {
+    async fn begin(&self, cx: &JobContext, turn: &Turn, trace: Option<&RunTrace>) -> Result<StartedTurn, NotStarted> {
         let name = turn.agent.definition.clone().unwrap_or_default();
         let agent = self.agent(&name).ok_or_else(|| {
             NotStarted::for_good(ErrorCode::AgentNotFound, format!("there is no definition {name} on this machine"))
@@ -110,7 +110,7 @@ impl ChatRuns {
         let begin =
             Beginning { cx, agent, input, checkpoint, resume, own, handle, live, limits, outlives, stored, host };
         let run = Run::new(begin);
-        Ok(Begun { run, session, delivery })
+        Ok(StartedTurn { run, session, delivery })
     }
 
     /// Goes on with a turn or a stay that another process has begun.
@@ -122,7 +122,7 @@ impl ChatRuns {
         delivery: Delivery,
         input: RunInput,
         resume: Option<Resume>,
-    ) -> Result<Begun, NotStarted> {
+    ) -> Result<StartedTurn, NotStarted> {
         let later = |error: StoreError| NotStarted::for_now(error.code(), error.to_string());
         let stored = cx
             .runtime()
@@ -140,7 +140,7 @@ impl ChatRuns {
         let (limits, outlives) = (Limits::default(), true);
         let begin =
             Beginning { cx, agent, input, checkpoint, resume, own, handle, live, limits, outlives, stored, host };
-        Ok(Begun { run: Run::new(begin), session, delivery })
+        Ok(StartedTurn { run: Run::new(begin), session, delivery })
     }
 
     /// What is to be written down, or the job's end if the turn is not over.
@@ -150,7 +150,7 @@ impl ChatRuns {
         turn: &Turn,
         trace: Option<&RunTrace>,
     ) -> Result<(TurnOutcome, JobEnd), JobEnd> {
-        let Begun { run, session, delivery } = match self.begin(cx, turn, trace).await {
+        let StartedTurn { run, session, delivery } = match self.begin(cx, turn, trace).await {
             Ok(begun) => begun,
             Err(NotStarted { code, why, is_worth_a_retry }) => {
                 tracing::warn!(chat = %turn.chat.id, %why, "an agent could not be started for a chat");
@@ -164,7 +164,7 @@ impl ChatRuns {
             tokio::pin!(stay);
             tokio::select! {
                 end = &mut stay => end,
-                () = turned_away(cx, &session, delivery) => {
+                () = until_not_connected(cx, &session, delivery) => {
                     came = false;
                     stay.await
                 }
@@ -189,7 +189,7 @@ impl ChatRuns {
             Delivery::Wait if !came => Ok(chat_outcome::never_came(cx, turn)),
             Delivery::Wait => chat_outcome::of_stay(cx, turn, &session, &end).await,
         };
-        outcome.map(|outcome| (outcome, end)).map_err(|error| away(&error))
+        outcome.map(|outcome| (outcome, end)).map_err(|error| store_unavailable(&error))
     }
 }
 
@@ -221,7 +221,7 @@ const WAIT: &str = "A person talks with you in a chat. Call get_next_action of t
                     this until the action is end_session; then stop. What you write elsewhere is not delivered.";
 
 /// Returns when a program that should have called has not, and has been turned away.
-async fn turned_away(cx: &JobContext, session: &Session, delivery: Delivery) {
+async fn until_not_connected(cx: &JobContext, session: &Session, delivery: Delivery) {
     let runtime = cx.runtime();
     if delivery == Delivery::Resume {
         return std::future::pending().await;
@@ -273,13 +273,13 @@ impl JobBody for ChatRuns {
         let turn = match turn {
             Ok(Some(turn)) => turn,
             Ok(None) => return JobEnd::Completed { output_json: "{}".to_owned() },
-            Err(error) => return away(&error),
+            Err(error) => return store_unavailable(&error),
         };
         let (outcome, end) = match self.have(&cx, &turn, begun.as_ref()).await {
             Ok(over) => over,
             Err(end) => return end,
         };
-        write_down(&cx, outcome).await.map_or_else(|error| away(&error), |()| end)
+        write_down(&cx, outcome).await.map_or_else(|error| store_unavailable(&error), |()| end)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the end of an agent's run means for the chat it was started for.
 
-use matsu_core::chat::split_content;
+use matsu_core::chat::{lines, split_content};
 use matsu_core::clock::Timestamp;
 use matsu_core::job::JobEnd;
 use matsu_core::job::end::pause_before_retry;
@@ -13,8 +13,6 @@ use matsu_core::run::RunOutput;
 use matsu_core::session::{EndReason, Session};
 
 use crate::runtime::context::JobContext;
-
-use super::chat_lines;
 
 /// A turn: its final words are the answer.
 pub async fn of_turn(cx: &JobContext, turn: &Turn, end: &JobEnd) -> Result<TurnOutcome, StoreError> {
@@ -52,12 +50,12 @@ pub async fn of_stay(cx: &JobContext, turn: &Turn, session: &Session, end: &JobE
 /// It was started and made no call.
 pub fn never_came(cx: &JobContext, turn: &Turn) -> TurnOutcome {
     let options = cx.runtime().session_options();
-    let why = chat_lines::never_came(options.language, options.connect_max);
+    let why = lines::never_came(options.language, options.connect_max);
     failed(cx, turn, &why, true, conversation_after(turn))
 }
 
 fn called_off(cx: &JobContext, turn: &Turn) -> TurnOutcome {
-    let line = chat_lines::called_off(cx.runtime().session_options().language);
+    let line = lines::called_off(cx.runtime().session_options().language);
     TurnOutcome::CalledOff { upto_seq: last_seq(turn), line }
 }
 
@@ -77,11 +75,11 @@ async fn answered(cx: &JobContext, turn: &Turn, output_json: &str) -> Result<Tur
     };
     let (mut said, is_cut) = split_content(&text, CHAT_ANSWER_MESSAGES_MAX);
     if is_cut {
-        said.push(chat_lines::cut(language).to_owned());
+        said.push(lines::cut(language).to_owned());
     }
     let Some(last) = turn.messages.last() else { return Ok(TurnOutcome::Left) };
     let (to, upto_seq) = (last.message.id.clone(), last.message.seq);
-    let (replied_seq, if_silent) = (turn.chat.last_reply_seq, chat_lines::silent(language));
+    let (replied_seq, if_silent) = (turn.chat.last_reply_seq, lines::no_answer(language));
     Ok(TurnOutcome::Answered { said, to, upto_seq, replied_seq, if_silent })
 }
 
@@ -95,7 +93,7 @@ pub fn failed(
 ) -> TurnOutcome {
     let failures = turn.failures + 1;
     let again_in = (is_worth_a_retry && failures < CHAT_STARTS_MAX).then(|| pause_before_retry(failures));
-    let line = chat_lines::failed(cx.runtime().session_options().language, why, again_in);
+    let line = lines::failed(cx.runtime().session_options().language, why, again_in);
     let retry_at: Option<Timestamp> = again_in.map(|pause| cx.runtime().clock().now().plus(pause));
     TurnOutcome::Failed { line, retry_at, conversation }
 }

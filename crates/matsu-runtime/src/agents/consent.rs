@@ -9,7 +9,7 @@ use matsu_core::run::Question;
 use crate::runtime::context::JobContext;
 use crate::stop_signal::StopLevel;
 
-use super::run_body::{AgentRuns, away, outlives};
+use super::run_body::{AgentRuns, outlives, store_unavailable};
 
 /// How the question ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl AgentRuns {
             Ok(Asked::Allowed) => Ok(()),
             Ok(Asked::Left) => Err(JobEnd::StillRuns),
             Ok(Asked::Stopped) => Err(cx.stopped()),
-            Err(error) => Err(away(&error)),
+            Err(error) => Err(store_unavailable(&error)),
         }
     }
 }

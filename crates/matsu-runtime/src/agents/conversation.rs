@@ -5,7 +5,7 @@ use matsu_core::ports::agent::{PromptKind, Resume};
 use matsu_core::ports::store::{ReadAgentSession, ReadOutputPosition, ReadTasks, StoreError};
 use matsu_core::run::{Continues, RunCheckpoint, RunInput};
 
-use super::run_body::away;
+use super::run_body::store_unavailable;
 use crate::runtime::context::JobContext;
 
 /// Where the log goes on of a run that works again, after a check, a quota, an error or a restart of its machine: what it
@@ -15,7 +15,7 @@ pub(super) async fn earlier_log(cx: &JobContext, checkpoint: &RunCheckpoint) -> 
         return Ok(0);
     }
     let stored = cx.runtime().store().run(ReadOutputPosition { job: cx.lease.job_id.clone(), from_attempt: 0 }).await;
-    stored.map(|stored| stored.log).map_err(|error| away(&error))
+    stored.map(|stored| stored.log).map_err(|error| store_unavailable(&error))
 }
 
 /// What the run goes on with, and what is said to it.
@@ -41,7 +41,7 @@ pub(super) async fn conversation(
     }
     let resume = match continued(input) {
         Some(resume) => Some(resume),
-        None => earlier(cx, input).await.map_err(|error| away(&error))?,
+        None => earlier(cx, input).await.map_err(|error| store_unavailable(&error))?,
     };
     if checkpoint.relocated.is_none() {
         return Ok((resume, PromptKind::Message));

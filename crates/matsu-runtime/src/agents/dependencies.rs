@@ -20,7 +20,7 @@ use crate::runtime::Runtime;
 use crate::runtime::context::JobContext;
 use crate::tasks::{TaskError, Tasks};
 
-use super::run_body::away;
+use super::run_body::store_unavailable;
 
 use super::Agents;
 
@@ -88,7 +88,7 @@ pub(super) async fn may_begin(cx: &JobContext, input: &RunInput) -> Result<(), J
         return Err(JobEnd::Requeue { run_at: Some(at) });
     }
     let ids = &input.depends_on;
-    let tasks = cx.runtime().store().run(ReadTasks(ids.to_vec())).await.map_err(|error| away(&error))?;
+    let tasks = cx.runtime().store().run(ReadTasks(ids.to_vec())).await.map_err(|error| store_unavailable(&error))?;
     for id in ids {
         let why = match tasks.iter().find(|task| task.id == *id).map(|task| task.status) {
             Some(TaskStatus::Completed | TaskStatus::Finished) => continue,
@@ -140,7 +140,7 @@ pub(super) async fn take_results(cx: &JobContext, input: &mut RunInput) -> Resul
         }
         Ok::<_, StoreError>((onto, text))
     };
-    let (onto, text) = read.await.map_err(|error| away(&error))?;
+    let (onto, text) = read.await.map_err(|error| store_unavailable(&error))?;
     let _ =
         write!(input.message, "\n\nThis task was started after others, which are completed. Their results:\n{text}");
     Ok(onto)
@@ -173,7 +173,7 @@ fn changed(output: &RunOutput, is_only: bool) -> String {
     let Changes { base, head, files, branch, .. } = changes;
     let place = if is_only { "" } else { "not " };
     format!(
-        "[It changed {files} files on {branch}: git diff {base} {head}. If you work in a tree of your own, these \
+        "[It changed {files} files on {branch}: git diff {base} {head}. If you work in a separate tree, these \
          changes are {place}in it.]\n"
     )
 }

@@ -114,7 +114,7 @@ impl Agents<'_> {
             let unclear = || {
                 let each: Vec<String> = runs
                     .iter()
-                    .map(|run| format!("matsu {} --agent {} ({})", wish.command(id), run.agent(), run.standing()))
+                    .map(|run| format!("matsu {} --agent {} ({})", wish.command(id), run.agent(), run.check_state()))
                     .collect();
                 TaskError::Invalid(format!("task {id} has runs of several agents; name one: {}", each.join("; ")))
             };
@@ -241,7 +241,7 @@ impl MeantRun {
         self.output.changes.as_ref().is_some_and(|changes| changes.base != changes.head)
     }
 
-    fn standing(&self) -> String {
+    fn check_state(&self) -> String {
         match self.output.receipt.as_ref() {
             Some(receipt) if receipt.passed => "passed its check".to_owned(),
             Some(_) => "failed its check".to_owned(),

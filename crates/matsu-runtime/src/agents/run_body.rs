@@ -115,12 +115,12 @@ impl AgentRuns {
             cx.progress(&waits).await;
             return Err(JobEnd::Requeue { run_at: None });
         };
-        let limits = Limits::of(cx).await.map_err(|error| away(&error))?;
+        let limits = Limits::of(cx).await.map_err(|error| store_unavailable(&error))?;
         let store = cx.runtime().store();
         let mut stored = store
             .run(ReadOutputPosition { job: cx.lease.job_id.clone(), from_attempt: trace.attempt })
             .await
-            .map_err(|error| away(&error))?;
+            .map_err(|error| store_unavailable(&error))?;
         if stored.log == 0 {
             stored.log = earlier_log(cx, &checkpoint).await?;
         }
@@ -292,7 +292,7 @@ async fn nothing_left(cx: &JobContext, checkpoint: &RunCheckpoint) -> Result<Lef
         .store()
         .run(ReadOutputPosition { job: cx.lease.job_id.clone(), from_attempt: 0 })
         .await
-        .map_err(|error| away(&error))?;
+        .map_err(|error| store_unavailable(&error))?;
     let has_said = checkpoint.vendor_session.is_some() || stored.read_to > 0;
     let has_begun = checkpoint.begun.is_some() || (is_first && has_said);
     Ok(if is_parked || has_begun { Left::Removed } else { Left::NeverBegun })
@@ -330,12 +330,12 @@ fn no_session(error: &StoreError) -> JobEnd {
     match error {
         // The task or the chat has ended meanwhile.
         StoreError::Refused { code, message } => JobEnd::failed(*code, message.clone()),
-        error => away(error),
+        error => store_unavailable(error),
     }
 }
 
 /// Nothing was started, so it can simply be tried again.
-pub(crate) fn away(error: &StoreError) -> JobEnd {
+pub(crate) fn store_unavailable(error: &StoreError) -> JobEnd {
     tracing::warn!(%error, "store unavailable; a run waits and tries again");
     JobEnd::Requeue { run_at: None }
 }

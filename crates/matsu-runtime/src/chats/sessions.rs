@@ -15,7 +15,7 @@ use matsu_core::ports::store::{ListNotifications, ListSessions, ReadSession, Ses
 use matsu_core::principal::Principal;
 use matsu_core::session::{Session, SessionState};
 
-pub use begin::Begun;
+pub use begin::StartedSession;
 pub use delivery::{Delivery, Shown};
 pub use next::{Next, NextReply, NextRequest};
 

@@ -23,7 +23,7 @@ use matsu_core::receipt::Check;
 use matsu_core::run::{Changes, RunOutput};
 use matsu_core::task::{IdempotencyKey, ReviewState, Task, TaskStatus};
 
-use crate::agents::{Agents, away};
+use crate::agents::{Agents, store_unavailable};
 use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
 use crate::stop_signal::StopLevel;
@@ -88,13 +88,14 @@ impl Merging {
         let input: MergeInput = serde_json::from_str(&cx.job.input_json).map_err(|error| broken(&error.to_string()))?;
         let task = cx.job.task_id.clone().ok_or_else(|| broken("it belongs to no task"))?;
         let store = cx.runtime().store();
-        let known = store.run(ReadTasks(vec![task.clone()])).await.map_err(|error| away(&error))?.pop();
+        let known = store.run(ReadTasks(vec![task.clone()])).await.map_err(|error| store_unavailable(&error))?.pop();
         let owner = known.ok_or_else(|| broken("its task no longer exists"))?.owner;
         let progress = cx.job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let progress = match progress {
             Some(progress) => progress,
             None => {
-                let tasks = store.run(ReadTasks(input.tasks.clone())).await.map_err(|error| away(&error))?;
+                let tasks =
+                    store.run(ReadTasks(input.tasks.clone())).await.map_err(|error| store_unavailable(&error))?;
                 let target = host.merge_target(&input.repository, &input.into).await;
                 let target = target.map_err(|why| JobEnd::failed(ErrorCode::MergeIncomplete, why))?;
                 MergeProgress {
@@ -136,8 +137,8 @@ impl Merging {
 
     async fn save(&self) -> Result<(), JobEnd> {
         let progress = json!(self.progress);
-        self.cx.checkpoint(&progress).await.map_err(|error| away(&error))?;
-        self.cx.partial_output(&progress).await.map_err(|error| away(&error))?;
+        self.cx.checkpoint(&progress).await.map_err(|error| store_unavailable(&error))?;
+        self.cx.partial_output(&progress).await.map_err(|error| store_unavailable(&error))?;
         let (merged, all) = (self.progress.merged(), self.progress.tasks.len());
         self.cx.progress(&format!("{merged} of {all} tasks are merged into {}", self.input.into)).await;
         Ok(())
@@ -350,7 +351,7 @@ impl Merging {
                 }
             }
         };
-        let waited = cx.waiting_for_descendants(wait).await.map_err(|error| away(&error))?;
+        let waited = cx.waiting_for_descendants(wait).await.map_err(|error| store_unavailable(&error))?;
         waited.ok_or_else(|| cx.stopped())
     }
 

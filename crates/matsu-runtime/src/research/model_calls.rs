@@ -17,10 +17,10 @@ use matsu_core::usage::Spent;
 use crate::runtime::Runtime;
 use crate::runtime::context::JobContext;
 
-use super::halt::Halt;
+use super::stop_cause::StopCause;
 
 /// Counts the calls for the task; those of agents also go into the sums of `matsu usage`, as every run of one.
-pub(super) async fn count(cx: &JobContext, account: &ModelAccount) -> Result<(), Halt> {
+pub(super) async fn count(cx: &JobContext, account: &ModelAccount) -> Result<(), StopCause> {
     let calls = account.take();
     if calls.is_empty() {
         return Ok(());
@@ -73,20 +73,24 @@ async fn note(cx: &JobContext, owner: Principal, call: ModelCall) -> Result<(), 
 }
 
 /// A model that is away costs the job, unless it can do without. One whose quota is used up lets the job wait for it.
-pub(super) async fn halt(cx: &JobContext, error: ModelError) -> Halt {
+pub(super) async fn stop_cause(cx: &JobContext, error: ModelError) -> StopCause {
     let ModelError::OutOfQuota { why, after } = &error else {
-        return Halt::ModelAway { code: ErrorCode::PipelineError, why: error.to_string(), retry: Retry::IfAllowed };
+        return StopCause::ModelUnavailable {
+            code: ErrorCode::PipelineError,
+            why: error.to_string(),
+            retry: Retry::IfAllowed,
+        };
     };
     // The number of a claim grows with every wait, so each pause is longer than the one before.
     let waits = u32::try_from(cx.lease.attempt.saturating_sub(1)).unwrap_or(u32::MAX);
     if after.is_none() && waits >= QUOTA_WAITS_MAX {
         let why = format!("{error} (tried again {QUOTA_WAITS_MAX} times)");
-        return Halt::ModelAway { code: ErrorCode::AgentQuota, why, retry: Retry::Never };
+        return StopCause::ModelUnavailable { code: ErrorCode::AgentQuota, why, retry: Retry::Never };
     }
     let pause = after.unwrap_or_else(|| QUOTA_PAUSE.saturating_mul(1 << waits.min(10)).min(QUOTA_PAUSE_MAX));
     let until: Timestamp = cx.runtime().clock().now().plus(pause.max(std::time::Duration::from_secs(1)));
     cx.last_progress(&format!("{OUT_OF_QUOTA} until {until}: {why}")).await;
-    Halt::NotBefore(until)
+    StopCause::NotBefore(until)
 }
 
 /// How the progress of such a job begins.

@@ -14,9 +14,9 @@ use matsu_core::research::closeness::terms;
 use matsu_core::research::evidence::{Fragment, ScorePart};
 use matsu_core::research::ranking::candidates::lead_in_at_end;
 
-use super::halt::Halt;
 use super::search_job::Search;
 use super::state::{SearchState, WITHOUT_MODEL};
+use super::stop_cause::StopCause;
 
 /// So many times more sentences are ranked than claims are kept: those that say the same become one claim.
 const SAME_ALLOWANCE: usize = 2;
@@ -25,7 +25,7 @@ const WHOLE: f64 = 10_000.0;
 
 impl Search<'_> {
     /// Picks the claims, once. A search that was cut short picks from what it has.
-    pub(super) async fn pick_claims(&mut self) -> Result<(), Halt> {
+    pub(super) async fn pick_claims(&mut self) -> Result<(), StopCause> {
         if self.state.is_picked {
             return Ok(());
         }
@@ -80,7 +80,7 @@ impl Search<'_> {
     }
 
     /// The model failed: the sentences of the page that it was asked about, and of all that come, are chosen without it.
-    pub(super) async fn do_without_model(&mut self, why: &str) -> Result<(), Halt> {
+    pub(super) async fn do_without_model(&mut self, why: &str) -> Result<(), StopCause> {
         let name = self.kit.model().writer.map_or_else(|| "of research".to_owned(), |writer| writer.model());
         let mut next = self.state.clone();
         next.is_without_model = true;
@@ -89,7 +89,7 @@ impl Search<'_> {
     }
 
     /// The page that is not done is left to the ranker of this program.
-    pub(super) async fn leave_to_embedded(&mut self, mut next: SearchState) -> Result<(), Halt> {
+    pub(super) async fn leave_to_embedded(&mut self, mut next: SearchState) -> Result<(), StopCause> {
         let Some(embedded) = self.kit.embedded.clone() else { return Ok(()) };
         next.read.extend(next.unread.take());
         self.record(NewEvidence::default(), next).await?;
@@ -98,7 +98,7 @@ impl Search<'_> {
     }
 
     /// Pages that were read for a choice at the end, by an attempt before a person chose a model: the model reads them.
-    async fn read_again(&mut self) -> Result<(), Halt> {
+    async fn read_again(&mut self) -> Result<(), StopCause> {
         while !self.state.read.is_empty() {
             let mut next = self.state.clone();
             next.unread = next.read.pop();
@@ -109,12 +109,12 @@ impl Search<'_> {
     }
 
     /// Counting the words of thousands of sentences takes a moment; not on the thread that others wait on.
-    async fn best(&self, passages: Vec<PoolPassage>, claims_max: usize) -> Result<Vec<PoolDraft>, Halt> {
+    async fn best(&self, passages: Vec<PoolPassage>, claims_max: usize) -> Result<Vec<PoolDraft>, StopCause> {
         let maker = Arc::clone(&self.maker);
         let (question, query) = (self.config.question.clone(), self.input.query.clone());
         let request = PoolRequest { question, query, passages, claims_max };
         let picked = tokio::task::spawn_blocking(move || maker.pool().map(|pool| pool.best(&request)));
-        let picked = picked.await.map_err(|error| Halt::Failed {
+        let picked = picked.await.map_err(|error| StopCause::Failed {
             code: ErrorCode::InternalError,
             why: format!("the sentences could not be ranked: {error}"),
             retry: Retry::IfAllowed,

@@ -24,13 +24,13 @@ use matsu_core::research::quote::find_quote;
 use crate::polled::Polled;
 use crate::runtime::context::JobContext;
 
-use super::halt::Halt;
 use super::model_calls;
 use super::pages::{PAUSE_MAX, Reader, Reading};
 use super::picking;
 use super::search_job::Search;
 use super::selecting::{domain_of, is_ruled_out};
 use super::state::{Candidate, SearchState, Unread};
+use super::stop_cause::StopCause;
 use crate::runtime::ResearchKit;
 
 /// An address that failed for a reason that may pass is tried this often.
@@ -42,7 +42,7 @@ const FETCHES_MAX: usize = 4;
 impl<'a> Search<'a> {
     /// Reads until there is enough, nothing new, or nothing left. Pages of different sites are fetched at the same time;
     /// what comes is recorded one after the other.
-    pub(super) async fn read_all(&mut self) -> Result<(), Halt> {
+    pub(super) async fn read_all(&mut self) -> Result<(), StopCause> {
         self.load_sketches().await?;
         let mut fetching = Polled::new(FuturesUnordered::new());
         let mut end = None;
@@ -62,16 +62,16 @@ impl<'a> Search<'a> {
             }
             if let Some((candidate, fetched)) = fetching.next().await {
                 self.state.fetching.retain(|under_way| under_way.hit.url != candidate.hit.url);
-                if let Err(halt) = fetching.beside(self.take_in(candidate, fetched)).await {
+                if let Err(cause) = fetching.beside(self.take_in(candidate, fetched)).await {
                     // Pages that are on their way are paid for already; they are taken in before the end.
-                    end = end.or(Some(Err(halt)));
+                    end = end.or(Some(Err(cause)));
                 }
             } else if let Some(end) = end {
                 return end;
             } else if self.state.tally.pages_fetched >= self.pages_max {
                 return Ok(());
             } else if let Some(at) = self.state.next_moment() {
-                return Err(Halt::NotBefore(at));
+                return Err(StopCause::NotBefore(at));
             } else if !self.pending_items().await? {
                 return Ok(());
             }
@@ -95,7 +95,7 @@ impl<'a> Search<'a> {
     }
 
     /// Which passages the task has already, so that new ones are recognized.
-    async fn load_sketches(&mut self) -> Result<(), Halt> {
+    async fn load_sketches(&mut self) -> Result<(), StopCause> {
         let rows_max = matsu_core::limits::VERIFY_PASSAGES_MAX;
         let known = self.cx.runtime().store().run(PassagesOf { task_id: self.task.id.clone(), rows_max }).await?;
         self.sketches = known.into_iter().map(|row| row.sketch).collect();
@@ -103,7 +103,7 @@ impl<'a> Search<'a> {
     }
 
     /// Records what came of an address.
-    async fn take_in(&mut self, candidate: Candidate, fetched: Result<Fetched, Halt>) -> Result<(), Halt> {
+    async fn take_in(&mut self, candidate: Candidate, fetched: Result<Fetched, StopCause>) -> Result<(), StopCause> {
         // The lock on the page is kept until the page is recorded: a search that waits for it finds it read.
         let (reading, reserved, _one_at_a_time) = match fetched? {
             Fetched::RuledOut => return self.give_up(None, "blocked by a rule", &candidate).await,
@@ -134,7 +134,7 @@ impl<'a> Search<'a> {
     }
 
     /// A page that was read before: nothing is spent on it.
-    async fn reuse(&mut self, page: SourcePage, reserved: Option<Reservation>) -> Result<(), Halt> {
+    async fn reuse(&mut self, page: SourcePage, reserved: Option<Reservation>) -> Result<(), StopCause> {
         let fragments = self.cx.runtime().store().run(FragmentsOf(page.key())).await?;
         let mut next = self.state.clone();
         self.count_page(&mut next, &page, &fragments);
@@ -146,7 +146,7 @@ impl<'a> Search<'a> {
         self.record(evidence, next).await
     }
 
-    async fn keep(&mut self, new: NewPage, reserved: Reservation) -> Result<(), Halt> {
+    async fn keep(&mut self, new: NewPage, reserved: Reservation) -> Result<(), StopCause> {
         let mut next = self.state.clone();
         self.count_page(&mut next, &new.page, &new.fragments);
         let evidence = NewEvidence { page: Some(new), spent: vec![(reserved, 1)], ..NewEvidence::default() };
@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
     }
 
     /// The claims of the page that was stored last.
-    pub(super) async fn make_claims(&mut self) -> Result<(), Halt> {
+    pub(super) async fn make_claims(&mut self) -> Result<(), StopCause> {
         let Some(unread) = self.state.unread.clone() else { return Ok(()) };
         if self.maker.pool().is_some() {
             let mut next = self.state.clone();
@@ -183,7 +183,7 @@ impl<'a> Search<'a> {
         let mut claims = Vec::new();
         for group in fragments.chunks(self.maker.fragments_at_once().max(1)) {
             let (found, dropped) = match self.claims_of(group).await {
-                Err(Halt::ModelAway { why, .. }) if self.can_do_without_model() => {
+                Err(StopCause::ModelUnavailable { why, .. }) if self.can_do_without_model() => {
                     return self.do_without_model(&why).await;
                 }
                 asked => asked?,
@@ -203,7 +203,7 @@ impl<'a> Search<'a> {
 
     /// What the maker makes of fragments, as far as its quotes stand there, and how many of them it made nothing usable
     /// of.
-    async fn claims_of(&self, fragments: &[Fragment]) -> Result<(Vec<NewClaim>, u32), Halt> {
+    async fn claims_of(&self, fragments: &[Fragment]) -> Result<(Vec<NewClaim>, u32), StopCause> {
         let (mut claims, mut dropped) = (Vec::new(), 0);
         for (fragment, drafts) in fragments.iter().zip(self.drafts_of(fragments).await?) {
             match drafts {
@@ -216,11 +216,11 @@ impl<'a> Search<'a> {
 
     /// One list for each fragment, or nothing where the answer could not be used. An answer for several that cannot be used is asked for again one by one; one that
     /// cannot be used costs the claims of its fragment, and a model that is away costs the job.
-    async fn drafts_of(&self, fragments: &[Fragment]) -> Result<Vec<Option<Vec<ClaimDraft>>>, Halt> {
+    async fn drafts_of(&self, fragments: &[Fragment]) -> Result<Vec<Option<Vec<ClaimDraft>>>, StopCause> {
         match self.ask_for_claims(fragments).await? {
             Ok(drafts) => return Ok(drafts.into_iter().map(Some).collect()),
             Err(ModelError::Malformed(why)) => tracing::info!(%why, "a model's claims cannot be used"),
-            Err(error) => return Err(model_calls::halt(self.cx, error).await),
+            Err(error) => return Err(model_calls::stop_cause(self.cx, error).await),
         }
         if fragments.len() == 1 {
             return Ok(vec![None]);
@@ -233,13 +233,16 @@ impl<'a> Search<'a> {
                     tracing::info!(%why, "a model's claims were dropped");
                     found.push(None);
                 }
-                Err(error) => return Err(model_calls::halt(self.cx, error).await),
+                Err(error) => return Err(model_calls::stop_cause(self.cx, error).await),
             }
         }
         Ok(found)
     }
 
-    async fn ask_for_claims(&self, fragments: &[Fragment]) -> Result<Result<Vec<Vec<ClaimDraft>>, ModelError>, Halt> {
+    async fn ask_for_claims(
+        &self,
+        fragments: &[Fragment],
+    ) -> Result<Result<Vec<Vec<ClaimDraft>>, ModelError>, StopCause> {
         let maker = &self.maker;
         let requests: Vec<ClaimRequest> = fragments
             .iter()
@@ -298,7 +301,7 @@ impl<'a> Search<'a> {
     }
 
     /// Leaves an address to a person and goes on with the others.
-    async fn park(&mut self, candidate: Candidate, item: NewAuthItem, reserved: Reservation) -> Result<(), Halt> {
+    async fn park(&mut self, candidate: Candidate, item: NewAuthItem, reserved: Reservation) -> Result<(), StopCause> {
         let mut next = self.state.clone();
         // The login is where the redirects led; that is the address a person will open.
         let mut parked = candidate;
@@ -308,7 +311,7 @@ impl<'a> Search<'a> {
         self.record(evidence, next).await
     }
 
-    async fn try_later(&mut self, candidate: Candidate, why: &str, reserved: Reservation) -> Result<(), Halt> {
+    async fn try_later(&mut self, candidate: Candidate, why: &str, reserved: Reservation) -> Result<(), StopCause> {
         if candidate.tries >= TRIES_MAX {
             return self.give_up(Some(reserved), why, &candidate).await;
         }
@@ -324,7 +327,7 @@ impl<'a> Search<'a> {
         domain: &str,
         why: &str,
         reserved: Reservation,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), StopCause> {
         let mut next = self.state.clone();
         let is_its =
             |other: &Candidate| matsu_core::research::address::domain_of(&other.hit.url).as_deref() == Some(domain);
@@ -336,7 +339,12 @@ impl<'a> Search<'a> {
         self.record(NewEvidence { spent: vec![(reserved, 0)], ..NewEvidence::default() }, next).await
     }
 
-    async fn give_up(&mut self, reserved: Option<Reservation>, why: &str, candidate: &Candidate) -> Result<(), Halt> {
+    async fn give_up(
+        &mut self,
+        reserved: Option<Reservation>,
+        why: &str,
+        candidate: &Candidate,
+    ) -> Result<(), StopCause> {
         let mut next = self.state.clone();
         next.tally.pages_failed += 1;
         next.note(&format!("{}: {why}", candidate.hit.url));
@@ -346,7 +354,7 @@ impl<'a> Search<'a> {
 
     /// Puts addresses whose logins are done back on the list, and drops those that were skipped or expired. `false`:
     /// nothing is left to be read.
-    async fn pending_items(&mut self) -> Result<bool, Halt> {
+    async fn pending_items(&mut self) -> Result<bool, StopCause> {
         if self.state.parked.is_empty() {
             return Ok(false);
         }
@@ -373,7 +381,7 @@ impl<'a> Search<'a> {
         self.record(NewEvidence::default(), next).await?;
         match (any_opened, any_left) {
             (true, _) => Ok(true),
-            (false, true) => Err(Halt::AwaitingLogin),
+            (false, true) => Err(StopCause::AwaitingLogin),
             (false, false) => Ok(false),
         }
     }
@@ -396,12 +404,12 @@ enum Fetched {
 }
 
 impl PageFetch<'_> {
-    async fn run(self) -> (Candidate, Result<Fetched, Halt>) {
+    async fn run(self) -> (Candidate, Result<Fetched, StopCause>) {
         let fetched = self.fetch().await;
         (self.candidate, fetched)
     }
 
-    async fn fetch(&self) -> Result<Fetched, Halt> {
+    async fn fetch(&self) -> Result<Fetched, StopCause> {
         let candidate = &self.candidate;
         let rules = self.cx.runtime().store().run(ReadRules(self.owner.clone())).await?;
         if is_ruled_out(&rules, &candidate.hit) {
@@ -418,7 +426,7 @@ impl PageFetch<'_> {
             Ok(reserved) => reserved,
             Err(StoreError::Closed { code: code @ ErrorCode::BudgetExhausted, .. }) => {
                 let why = "the task's budget of pages is used up".to_owned();
-                return Err(Halt::Enough { code, why });
+                return Err(StopCause::Enough { code, why });
             }
             Err(error) => return Err(error.into()),
         };

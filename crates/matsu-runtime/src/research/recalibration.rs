@@ -45,7 +45,7 @@ pub async fn recalibrate(runtime: &Runtime, source: &str) -> Result<(), StoreErr
     store.run(new).await?;
     let Some(in_force) = in_force else { return Ok(()) };
     if is_degraded(brier_of(&in_force.calibration, &fitted.held_out), fitted.brier_after) {
-        let reason = "worse than the version in force on held-out samples".to_owned();
+        let reason = "worse than the active version on held-out samples".to_owned();
         let request = RollBack { source: source.to_owned(), version: Some(in_force.version), reason, now };
         store.run(request).await?;
         tracing::warn!(source, version = in_force.version, "a new calibration was worse and was rolled back");

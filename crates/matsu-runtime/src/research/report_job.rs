@@ -23,9 +23,9 @@ use matsu_core::slot::Slot;
 use crate::runtime::body::JobBody;
 use crate::runtime::context::JobContext;
 
-use super::halt::{Halt, kit_of, until_halted};
 use super::model_calls;
 use super::report::material;
+use super::stop_cause::{StopCause, kit_of, until_stopped};
 use crate::runtime::ResearchKit;
 
 /// Claims that come while the model writes make it write again, this often at most.
@@ -57,23 +57,23 @@ impl JobBody for ReportJob {
             let why = "no model writes reports here: research.model is not set";
             return JobEnd::failed_with(ErrorCode::PipelineError, why, Retry::Never, None);
         };
-        let done = until_halted(&cx, &kit, write(&cx, writer.as_ref())).await;
+        let done = until_stopped(&cx, &kit, write(&cx, writer.as_ref())).await;
         match done {
             Ok(written) => JobEnd::Completed { output_json: serde_json::to_string(&written).unwrap_or_default() },
-            Err(halt) => halt.end_of(None),
+            Err(cause) => cause.end_of(None),
         }
     }
 }
 
-async fn write(cx: &JobContext, writer: &dyn ReportWriter) -> Result<Written, Halt> {
+async fn write(cx: &JobContext, writer: &dyn ReportWriter) -> Result<Written, StopCause> {
     let Some(task_id) = &cx.job.task_id else { return Ok(Written::default()) };
     let mut turn = 1;
     loop {
         let TaskLookup::Found(task) = cx.runtime().store().run(ReadTask(task_id.clone())).await? else {
-            return Err(Halt::LeaseLost);
+            return Err(StopCause::LeaseLost);
         };
         if turn == 1 && has_other_work(cx, task_id).await? {
-            return Err(Halt::NotBefore(cx.runtime().clock().now().plus(OTHERS_PAUSE)));
+            return Err(StopCause::NotBefore(cx.runtime().clock().now().plus(OTHERS_PAUSE)));
         }
         let claims_before = cx.runtime().store().run(ReadEvidenceTotals(task_id.clone())).await?.claims;
         let mut material = material(cx.runtime(), &task).await?;
@@ -96,9 +96,9 @@ async fn write(cx: &JobContext, writer: &dyn ReportWriter) -> Result<Written, Ha
             // It was asked twice already.
             Err(error @ ModelError::Malformed(_)) => {
                 let (code, why) = (ErrorCode::PipelineError, error.to_string());
-                return Err(Halt::Failed { code, why, retry: Retry::Never });
+                return Err(StopCause::Failed { code, why, retry: Retry::Never });
             }
-            Err(error) => return Err(model_calls::halt(cx, error).await),
+            Err(error) => return Err(model_calls::stop_cause(cx, error).await),
         };
         let claims_now = cx.runtime().store().run(ReadEvidenceTotals(task_id.clone())).await?.claims;
         if claims_now == claims_before || turn >= TURNS_MAX {
@@ -110,7 +110,7 @@ async fn write(cx: &JobContext, writer: &dyn ReportWriter) -> Result<Written, Ha
 
 /// Whether searches or verifications of the task are queued or run. One report is written for all of them, because each
 /// costs a request; a search that awaits a login may wait for days and does not count.
-async fn has_other_work(cx: &JobContext, task_id: &TaskId) -> Result<bool, Halt> {
+async fn has_other_work(cx: &JobContext, task_id: &TaskId) -> Result<bool, StopCause> {
     let store = cx.runtime().store();
     let list = store
         .run(ReadSearches { task_id: task_id.clone(), wish: SearchWish { changed_since: None, rows_max: 1 } })
@@ -155,7 +155,7 @@ fn named(model: String, draft: Draft, findings: &[Finding]) -> Written {
 }
 
 /// Has the report of a task written, if a model does that here. One that is queued or at work serves.
-pub(super) async fn ask_for_report(cx: &JobContext, kit: &ResearchKit, task_id: &TaskId) -> Result<(), Halt> {
+pub(super) async fn ask_for_report(cx: &JobContext, kit: &ResearchKit, task_id: &TaskId) -> Result<(), StopCause> {
     if kit.model().writer.is_none() {
         return Ok(());
     }

@@ -25,10 +25,10 @@ use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
 use crate::stop_signal::StopLevel;
 
-use super::asking;
-use super::halt::{Halt, kit_of, until_halted};
+use super::engine_queries;
 use super::selecting::select;
 use super::state::SearchState;
+use super::stop_cause::{StopCause, kit_of, until_stopped};
 use super::verify_job::VerifyInput;
 use crate::runtime::ResearchKit;
 
@@ -53,10 +53,10 @@ impl JobBody for SearchJob {
         };
         let mut search = match Search::open(&cx, &kit).await {
             Ok(search) => search,
-            Err(halt) => return halt.end_of(None),
+            Err(cause) => return cause.end_of(None),
         };
-        let halt = until_halted(&cx, &kit, search.work()).await;
-        search.end(halt).await
+        let cause = until_stopped(&cx, &kit, search.work()).await;
+        search.end(cause).await
     }
 }
 
@@ -77,11 +77,11 @@ pub struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    async fn open(cx: &'a JobContext, kit: &'a ResearchKit) -> Result<Self, Halt> {
-        let defect = |why: String| Halt::Failed { code: ErrorCode::InternalError, why, retry: Retry::Never };
+    async fn open(cx: &'a JobContext, kit: &'a ResearchKit) -> Result<Self, StopCause> {
+        let defect = |why: String| StopCause::Failed { code: ErrorCode::InternalError, why, retry: Retry::Never };
         let Some(task_id) = &cx.job.task_id else { return Err(defect("a search belongs to a task".to_owned())) };
         let TaskLookup::Found(task) = cx.runtime().store().run(ReadTask(task_id.clone())).await? else {
-            return Err(Halt::LeaseLost);
+            return Err(StopCause::LeaseLost);
         };
         let input: SearchInput = serde_json::from_str(&cx.job.input_json).map_err(|error| defect(error.to_string()))?;
         let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
@@ -92,7 +92,7 @@ impl<'a> Search<'a> {
         Ok(Self { cx, kit, maker, task, config, input, state, pages_max, sketches: Vec::new(), is_exhausted: false })
     }
 
-    async fn work(&mut self) -> Result<(), Halt> {
+    async fn work(&mut self) -> Result<(), StopCause> {
         if self.state.is_done {
             return Ok(());
         }
@@ -103,7 +103,7 @@ impl<'a> Search<'a> {
     }
 
     /// Asks the engines and makes the list of what is to be read.
-    async fn find(&mut self) -> Result<(), Halt> {
+    async fn find(&mut self) -> Result<(), StopCause> {
         self.cx.progress("searching").await;
         let named = if self.input.engines.is_empty() { &self.config.engines } else { &self.input.engines };
         let request = EngineRequest {
@@ -114,7 +114,7 @@ impl<'a> Search<'a> {
             folders: self.config.folders.clone(),
         };
         let runtime = self.cx.runtime();
-        let answers = asking::ask(runtime, self.kit, named, &request).await?;
+        let answers = engine_queries::ask(runtime, self.kit, named, &request).await?;
         if let Some(at) = answers.not_before.filter(|_| answers.lists.is_empty()) {
             return self.ask_later(&answers.failures, at).await;
         }
@@ -145,20 +145,20 @@ impl<'a> Search<'a> {
     }
 
     /// Every engine asked for a pause: the search waits in the queue until then, a few times.
-    async fn ask_later(&mut self, failures: &[EngineFailure], at: Timestamp) -> Result<(), Halt> {
+    async fn ask_later(&mut self, failures: &[EngineFailure], at: Timestamp) -> Result<(), StopCause> {
         if self.state.engine_waits >= ENGINE_WAITS_MAX {
-            let why = asking::in_words(failures);
-            return Err(Halt::Failed { code: ErrorCode::SerpSearchFailed, why, retry: Retry::Never });
+            let why = engine_queries::in_words(failures);
+            return Err(StopCause::Failed { code: ErrorCode::SerpSearchFailed, why, retry: Retry::Never });
         }
         let mut next = self.state.clone();
         next.engine_waits += 1;
         next.tally.engines_failed = failures.to_vec();
         self.record(NewEvidence::default(), next).await?;
-        Err(Halt::NotBefore(at))
+        Err(StopCause::NotBefore(at))
     }
 
     /// Writes evidence with the state behind it. Only then is that state ours.
-    pub(super) async fn record(&mut self, mut evidence: NewEvidence, next: SearchState) -> Result<(), Halt> {
+    pub(super) async fn record(&mut self, mut evidence: NewEvidence, next: SearchState) -> Result<(), StopCause> {
         evidence.tally = Some(next.tally.clone());
         evidence.checkpoint_json = Some(next.to_checkpoint());
         let runtime = self.cx.runtime();
@@ -178,31 +178,33 @@ impl<'a> Search<'a> {
     }
 
     /// What the job's end is, after the work is done or was left.
-    async fn end(mut self, worked: Result<(), Halt>) -> JobEnd {
-        let halt = match worked {
+    async fn end(mut self, worked: Result<(), StopCause>) -> JobEnd {
+        let cause = match worked {
             Ok(()) => return self.finish(None).await,
-            Err(halt) => halt,
+            Err(cause) => cause,
         };
-        if matches!(halt, Halt::Stopped | Halt::LeaseLost) {
+        if matches!(cause, StopCause::Stopped | StopCause::LeaseLost) {
             return self.cx.stopped();
         }
         // The work may have been dropped after a record and before it knew of it: the store knows.
         match self.cx.runtime().store().run(ReadJob(self.cx.lease.job_id.clone())).await {
             Ok(job) => self.state = SearchState::from_checkpoint(job.checkpoint_json.as_deref()),
-            Err(error) => return Halt::from(error).end_of(None),
+            Err(error) => return StopCause::from(error).end_of(None),
         }
-        match halt {
+        match cause {
             // A task that is being stopped does not wait for a login or a later time: what was found counts.
-            Halt::AwaitingLogin | Halt::NotBefore(_) if self.cx.stop.level() == StopLevel::EndSoon => {
+            StopCause::AwaitingLogin | StopCause::NotBefore(_) if self.cx.stop.level() == StopLevel::EndSoon => {
                 self.finish(Some((ErrorCode::TaskStopped, "the task was stopped".to_owned()))).await
             }
-            Halt::Enough { code, why } if self.state.tally.pages_fetched > 0 => self.finish(Some((code, why))).await,
+            StopCause::Enough { code, why } if self.state.tally.pages_fetched > 0 => {
+                self.finish(Some((code, why))).await
+            }
             // Stopped on request: that is no failure of the search.
-            Halt::Enough { code: ErrorCode::TaskStopped, why } => {
+            StopCause::Enough { code: ErrorCode::TaskStopped, why } => {
                 self.finish(Some((ErrorCode::TaskStopped, why))).await
             }
-            Halt::Enough { code, why } => JobEnd::failed_with(code, why, Retry::Never, self.output()),
-            halt => halt.end_of(self.output()),
+            StopCause::Enough { code, why } => JobEnd::failed_with(code, why, Retry::Never, self.output()),
+            cause => cause.end_of(self.output()),
         }
     }
 
@@ -214,11 +216,11 @@ impl<'a> Search<'a> {
     async fn finish(mut self, cut_short: Option<(ErrorCode, String)>) -> JobEnd {
         match self.write_end(cut_short).await {
             Ok(end) => end,
-            Err(halt) => halt.end_of(self.output()),
+            Err(cause) => cause.end_of(self.output()),
         }
     }
 
-    async fn write_end(&mut self, cut_short: Option<(ErrorCode, String)>) -> Result<JobEnd, Halt> {
+    async fn write_end(&mut self, cut_short: Option<(ErrorCode, String)>) -> Result<JobEnd, StopCause> {
         if cut_short.is_some() && self.can_do_without_model() {
             self.leave_to_embedded(self.state.clone()).await?;
         }
@@ -238,10 +240,10 @@ impl<'a> Search<'a> {
         } else {
             SearchStatus::Partial
         });
-        let failed = tally.engines_failed.iter().filter(|failure| failure.reason != asking::NO_RESULTS);
+        let failed = tally.engines_failed.iter().filter(|failure| failure.reason != engine_queries::NO_RESULTS);
         if failed.count() > 0 {
             next.tally.error_code = Some(ErrorCode::EngineFailed.to_string());
-            next.note_always(&asking::in_words(&tally.engines_failed));
+            next.note_always(&engine_queries::in_words(&tally.engines_failed));
         }
         if let Some((code, why)) = cut_short {
             next.tally.ended_as = Some(SearchStatus::Partial);
@@ -255,7 +257,7 @@ impl<'a> Search<'a> {
         Ok(JobEnd::Completed { output_json: self.output().unwrap_or_else(|| "{}".to_owned()) })
     }
 
-    async fn ask_for_verification(&mut self) -> Result<(), Halt> {
+    async fn ask_for_verification(&mut self) -> Result<(), StopCause> {
         let runtime = self.cx.runtime();
         let now = runtime.clock().now();
         let search_id = self.cx.lease.job_id.clone();
@@ -284,13 +286,13 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Halt {
+impl StopCause {
     /// The end that this makes of a job which has nothing to finish.
     pub(super) fn end_of(self, output_json: Option<String>) -> JobEnd {
         match self {
             Self::LeaseLost | Self::Stopped => JobEnd::Cancelled { code: None, output_json: None },
             Self::Enough { code, why } => JobEnd::failed_with(code, why, Retry::Never, output_json),
-            Self::Failed { code, why, retry } | Self::ModelAway { code, why, retry } => {
+            Self::Failed { code, why, retry } | Self::ModelUnavailable { code, why, retry } => {
                 JobEnd::failed_with(code, why, retry, output_json)
             }
             Self::NotBefore(at) => JobEnd::Requeue { run_at: Some(at) },

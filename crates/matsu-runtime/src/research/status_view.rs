@@ -22,8 +22,8 @@ use matsu_core::task::{StopReason, Task, TaskStatus};
 
 use crate::runtime::Runtime;
 
-use super::asking::NO_RESULTS;
 use super::delivered::Horizon;
+use super::engine_queries::NO_RESULTS;
 use super::model_calls;
 use super::state::{TOO_OFTEN, WITHOUT_MODEL, skipped};
 

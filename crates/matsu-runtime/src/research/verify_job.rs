@@ -25,9 +25,9 @@ use matsu_core::research::stance::Stance;
 use crate::runtime::JobBody;
 use crate::runtime::context::JobContext;
 
-use super::halt::{Halt, kit_of, until_halted};
 use super::model_calls;
 use super::report_job::ask_for_report;
+use super::stop_cause::{StopCause, kit_of, until_stopped};
 use crate::runtime::ResearchKit;
 
 /// Neutral judgements that are kept for one claim: enough for a person to correct, not more.
@@ -79,24 +79,29 @@ impl JobBody for VerifyJob {
         };
         let checkpoint = cx.job.checkpoint_json.as_deref();
         let mut state: VerifyState = checkpoint.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let done = until_halted(&cx, &kit, verify(&cx, &kit, &input, &mut state)).await;
+        let done = until_stopped(&cx, &kit, verify(&cx, &kit, &input, &mut state)).await;
         let output = serde_json::to_string(&state).unwrap_or_default();
         match done {
             // What was judged counts; what was not stays unjudged.
-            Ok(()) | Err(Halt::Enough { .. }) => {
+            Ok(()) | Err(StopCause::Enough { .. }) => {
                 if let Some(task_id) = cx.job.task_id.as_ref().filter(|_| !input.is_without_model)
-                    && let Err(halt) = ask_for_report(&cx, &kit, task_id).await
+                    && let Err(cause) = ask_for_report(&cx, &kit, task_id).await
                 {
-                    return halt.end_of(Some(output));
+                    return cause.end_of(Some(output));
                 }
                 JobEnd::Completed { output_json: output }
             }
-            Err(halt) => halt.end_of(Some(output)),
+            Err(cause) => cause.end_of(Some(output)),
         }
     }
 }
 
-async fn verify(cx: &JobContext, kit: &ResearchKit, input: &VerifyInput, state: &mut VerifyState) -> Result<(), Halt> {
+async fn verify(
+    cx: &JobContext,
+    kit: &ResearchKit,
+    input: &VerifyInput,
+    state: &mut VerifyState,
+) -> Result<(), StopCause> {
     let Some(task_id) = &cx.job.task_id else { return Ok(()) };
     let store = cx.runtime().store();
     let claims = store.run(ClaimsOfSearch(input.search_id.clone())).await?;
@@ -130,7 +135,7 @@ async fn verify(cx: &JobContext, kit: &ResearchKit, input: &VerifyInput, state: 
 struct Pool(Arc<(Vec<PassageRow>, Closeness)>);
 
 impl Pool {
-    async fn over(passages: Vec<PassageRow>) -> Result<Self, Halt> {
+    async fn over(passages: Vec<PassageRow>) -> Result<Self, StopCause> {
         let index = move || {
             let close = Closeness::over(passages.iter().map(|row| row.text.as_str()));
             (passages, close)
@@ -139,7 +144,7 @@ impl Pool {
     }
 
     /// The closest passages that are not of the claim's own domain.
-    async fn others(&self, claim: &ClaimRow) -> Result<Vec<PassageRow>, Halt> {
+    async fn others(&self, claim: &ClaimRow) -> Result<Vec<PassageRow>, StopCause> {
         let (pool, text, domain) = (Arc::clone(&self.0), claim.claim.text.clone(), claim.domain.clone());
         let choose = move || {
             let (passages, close) = &*pool;
@@ -151,9 +156,9 @@ impl Pool {
     }
 }
 
-fn not_ranked(error: tokio::task::JoinError) -> Halt {
+fn not_ranked(error: tokio::task::JoinError) -> StopCause {
     let why = format!("the passages could not be ranked: {error}");
-    Halt::Failed { code: ErrorCode::InternalError, why, retry: Retry::IfAllowed }
+    StopCause::Failed { code: ErrorCode::InternalError, why, retry: Retry::IfAllowed }
 }
 
 /// A claim and the passages of other sources that are closest to it.
@@ -228,19 +233,19 @@ async fn judge(
     assessor: &dyn Judge,
     comparisons: &[Comparison<'_>],
     version: Option<&CalibrationVersion>,
-) -> Result<Vec<NewEdge>, Halt> {
+) -> Result<Vec<NewEdge>, StopCause> {
     let stances = match ask(cx, assessor, comparisons).await? {
         Err(ModelError::Malformed(_)) if comparisons.len() > 1 => {
             let mut found = Vec::new();
             for one in comparisons {
                 match ask(cx, assessor, std::slice::from_ref(one)).await? {
                     Ok(stances) => found.extend(stances),
-                    Err(error) => return Err(model_calls::halt(cx, error).await),
+                    Err(error) => return Err(model_calls::stop_cause(cx, error).await),
                 }
             }
             found
         }
-        Err(error) => return Err(model_calls::halt(cx, error).await),
+        Err(error) => return Err(model_calls::stop_cause(cx, error).await),
         Ok(stances) => stances,
     };
     let edges = comparisons.iter().zip(stances).map(|(one, stances)| one.edges(stances, assessor.source(), version));
@@ -251,7 +256,7 @@ async fn ask(
     cx: &JobContext,
     assessor: &dyn Judge,
     comparisons: &[Comparison<'_>],
-) -> Result<Result<Vec<Vec<Stance>>, ModelError>, Halt> {
+) -> Result<Result<Vec<Vec<Stance>>, ModelError>, StopCause> {
     let asked: Vec<ToJudge<'_>> = comparisons.iter().map(Comparison::asked).collect();
     if asked.iter().all(|one| one.passages.is_empty()) {
         return Ok(Ok(vec![Vec::new(); asked.len()]));

@@ -83,8 +83,8 @@ pub enum WaitError {
     #[error(transparent)]
     Task(#[from] TaskError),
     /// The caller went away; no reply can be delivered.
-    #[error("the caller is gone")]
-    CallerGone,
+    #[error("the caller disconnected")]
+    CallerDisconnected,
 }
 
 service! {
@@ -125,7 +125,7 @@ impl Waits<'_> {
         };
         let returned_because = match waited {
             Waited::Ready(answer) => answer?,
-            Waited::CallerGone => return Err(WaitError::CallerGone),
+            Waited::CallerDisconnected => return Err(WaitError::CallerDisconnected),
             Waited::Timeout => watch.at_the_deadline()?,
         };
         let tasks = watch.seen().await?;

@@ -80,7 +80,7 @@ impl Tasks<'_> {
         if !report.task.status.is_terminal() {
             match self.wait_for_end(id, caller).await {
                 Waited::Ready(task) => report.task = task,
-                Waited::CallerGone => {}
+                Waited::CallerDisconnected => {}
                 Waited::Timeout => {
                     let stopped = self.ask_to_stop(id, StopMode::Immediate, reason).await?;
                     report.cancelled_running += stopped.cancelled_running;

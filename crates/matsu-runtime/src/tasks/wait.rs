@@ -22,7 +22,7 @@ pub enum Waited<T> {
     /// The deadline passed first.
     Timeout,
     /// The caller is gone.
-    CallerGone,
+    CallerDisconnected,
 }
 
 /// The result of a check.
@@ -73,7 +73,7 @@ pub async fn wait_until<C: Condition>(
         let checked = tokio::select! {
            biased;
             checked = check.look() => checked,
-            () = caller.cancelled() => return Waited::CallerGone,
+            () = caller.cancelled() => return Waited::CallerDisconnected,
         };
         let again_at = match checked {
             Check::Ready(value) => return Waited::Ready(value),
@@ -86,7 +86,7 @@ pub async fn wait_until<C: Condition>(
         }
         tokio::select! {
            biased;
-            () = caller.cancelled() => return Waited::CallerGone,
+            () = caller.cancelled() => return Waited::CallerDisconnected,
             () = subscription.woken() => {}
             () = sleep_until(clock, again_at) => {}
             () = sleep_until(clock, deadline) => return Waited::Timeout,

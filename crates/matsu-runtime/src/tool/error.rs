@@ -31,7 +31,7 @@ impl ToolError {
 impl ToolError {
     /// The caller is gone; this message is not read.
     #[must_use]
-    pub fn caller_gone() -> Self {
+    pub fn caller_disconnected() -> Self {
         Self::new(ErrorCode::StoreUnavailable, "the wait was ended; call again")
     }
 }
@@ -66,7 +66,7 @@ impl From<WaitError> for ToolError {
     fn from(error: WaitError) -> Self {
         match error {
             WaitError::Task(error) => error.into(),
-            WaitError::CallerGone => Self::caller_gone(),
+            WaitError::CallerDisconnected => Self::caller_disconnected(),
         }
     }
 }

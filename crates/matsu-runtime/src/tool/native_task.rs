@@ -194,7 +194,7 @@ impl DeferredWaits<'_> {
             // What was waited for is gone: that is news as well.
             Err(WaitError::Task(TaskError::NotFound(_))) => Ok(true),
             Err(WaitError::Task(error)) => Err(error),
-            Err(WaitError::CallerGone) => Ok(false),
+            Err(WaitError::CallerDisconnected) => Ok(false),
         }
     }
 }

@@ -18,9 +18,6 @@ use matsu_core::research::calibration::{
 
 use crate::tool::{Annotations, Rules, Tool, ToolContext, ToolError, ToolReply, Toolset};
 
-/// Predictions of one evaluation.
-const PREDICTIONS_MAX: usize = 10_000;
-
 pub struct CalibrationMetrics;
 
 #[derive(Deserialize, JsonSchema)]
@@ -83,7 +80,7 @@ struct Stats {
 
 #[derive(Serialize, JsonSchema)]
 struct SourceStats {
-    /// 0: nothing is in force, the judge's own numbers are shown.
+    /// 0: no version is active, and the judge's figures are shown unchanged.
     version_in_force: u32,
     method: String,
     brier_before: f64,
@@ -187,7 +184,7 @@ fn pairs_of(data: &Data) -> Result<Vec<(f64, bool)>, ToolError> {
         let name = if data.predictions.is_none() { "data.predictions" } else { "data.labels" };
         return Err(ToolError::param(name, "a list", "nothing", format!("{name} is required to evaluate")));
     };
-    if predictions.len() != labels.len() || predictions.len() > PREDICTIONS_MAX {
+    if predictions.len() != labels.len() {
         let message = format!(
             "labels and predictions must have the same length; got {} labels and {} predictions",
             labels.len(),
@@ -195,20 +192,6 @@ fn pairs_of(data: &Data) -> Result<Vec<(f64, bool)>, ToolError> {
         );
         let expected = format!("{} labels", predictions.len());
         return Err(ToolError::param("data.labels", &expected, &labels.len().to_string(), message));
-    }
-    if let Some((at, p)) = predictions.iter().enumerate().find(|(_, p)| !(0.0..=1.0).contains(*p)) {
-        let field = format!("data.predictions[{at}]");
-        return Err(ToolError::param(
-            &field,
-            "0 to 1",
-            &p.to_string(),
-            format!("{field} must be from 0 to 1, got {p}"),
-        ));
-    }
-    if let Some((at, label)) = labels.iter().enumerate().find(|(_, label)| **label > 1) {
-        let field = format!("data.labels[{at}]");
-        let message = format!("{field} must be 0 or 1, got {label}");
-        return Err(ToolError::param(&field, "0 or 1", &label.to_string(), message));
     }
     Ok(predictions.iter().copied().zip(labels.iter().map(|label| *label == 1)).collect())
 }

@@ -124,7 +124,7 @@ impl Tool for GetNextAction {
             .next_action(request, &cx.caller)
             .await
             .map_err(|error| refused(error, input.after_seq))?;
-        let Some(reply) = reply else { return Err(ToolError::caller_gone()) };
+        let Some(reply) = reply else { return Err(ToolError::caller_disconnected()) };
         if follows && matches!(reply.next, Next::Wait(Rest::Timeout | Rest::Held)) {
             let task =
                 DeferredWaits::of(&cx.runtime).defer_next_action(&cx.transport, &session.id, input.after_seq).await?;
@@ -133,7 +133,7 @@ impl Tool for GetNextAction {
         if matches!(reply.next, Next::Respond(_)) {
             cx.delivery.messages(&session.id, &cx.connection);
         }
-        let mut output = said(session, reply)?;
+        let mut output = output_of(session, reply)?;
         output.timeout_seconds = Some(granted.as_secs());
         output.hold_max = (wished > granted).then_some(granted.as_secs());
         Ok(ToolReply::Done(output))
@@ -150,7 +150,7 @@ fn refused(error: StoreError, after_seq: Option<i64>) -> ToolError {
     }
 }
 
-fn said(session: &Session, reply: NextReply) -> Result<Output, ToolError> {
+fn output_of(session: &Session, reply: NextReply) -> Result<Output, ToolError> {
     let output = match reply.next {
         Next::Interrupted => return Err(StoreError::Interrupted.into()),
         Next::Respond(taken) => {
@@ -196,9 +196,11 @@ fn at_rest(session: &Session, rest: &Rest) -> String {
             "{task} waits for you: authenticate again as {} to begin a session for it, and continue here meanwhile.",
             session.agent_id
         ),
-        Rest::Held => "The task is held back by a person. Call report_completed with result \"blocked\", or call \
+        Rest::Held => {
+            "A person has paused or blocked the task. Call report_completed with result \"blocked\", or call \
              get_next_action again to wait until it continues."
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

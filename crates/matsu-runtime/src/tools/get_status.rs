@@ -147,7 +147,7 @@ async fn wait(cx: &ToolContext, task: &Task, input: &Input) -> Result<ToolReply<
     let reply =
         Waits::of(&cx.runtime).wait_for_tasks(request.clone(), &cx.caller).await.map_err(|error| match error {
             WaitError::Task(error) => not_found(&task.id, error),
-            gone @ WaitError::CallerGone => gone.into(),
+            gone @ WaitError::CallerDisconnected => gone.into(),
         })?;
     if follows && reply.returned_because == ReturnedBecause::Timeout {
         let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.waits_from)).collect();

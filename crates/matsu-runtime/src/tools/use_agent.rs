@@ -50,7 +50,7 @@ pub struct Input {
     working_directory: Option<String>,
     /// What it may change (default: the safest).
     mode: Option<ModeWord>,
-    /// worktree: on a git branch of its own (default if it may write); none: in the folder.
+    /// worktree: on a separate git branch (default if it may write); none: in the folder.
     isolation: Option<IsolationWord>,
     /// Command that must exit 0 in a fresh checkout of its commit before the task counts as completed, such as "make
     /// test" (needs a mode that writes).

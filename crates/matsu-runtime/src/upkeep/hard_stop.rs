@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use matsu_core::chat::lines;
 use matsu_core::id::NotificationId;
 use matsu_core::limits::TICK;
 use matsu_core::notification::NotificationAction;
@@ -14,7 +15,6 @@ use matsu_core::ports::store::{
 };
 use matsu_core::session::{EndReason, SessionState};
 
-use crate::agents::could_not_answer;
 use crate::runtime::{Outage, Runtime};
 
 pub async fn run(runtime: &Runtime) {
@@ -65,8 +65,8 @@ async fn end(runtime: &Runtime, interrupt: &PendingInterrupt) -> Result<(), Stor
 
 /// A job that started an agent for a chat may end without releasing it: it ran too long, or broke.
 async fn release_chats(runtime: &Runtime) -> Result<(), StoreError> {
-    let line = could_not_answer(runtime.session_options().language, "{}", None);
-    for chat in runtime.store().run(ReleaseChats { line: line.clone(), now: runtime.clock().now() }).await? {
+    let (language, now) = (runtime.session_options().language, runtime.clock().now());
+    for chat in runtime.store().run(ReleaseChats { language, now }).await? {
         tracing::warn!(%chat, "the job of a chat ended without releasing the chat; released it");
     }
     Ok(())
@@ -74,7 +74,7 @@ async fn release_chats(runtime: &Runtime) -> Result<(), StoreError> {
 
 async fn give_up_on_agents(runtime: &Runtime) -> Result<(), StoreError> {
     let (now, options) = (runtime.clock().now(), runtime.session_options());
-    let line = no_show(options.language, options.connect_max);
+    let line = lines::no_show(options.language, options.connect_max);
     let chats = runtime
         .store()
         .run(GiveUpOnAgents { called_before: now.minus(options.connect_max), line: line.clone(), now })
@@ -83,20 +83,4 @@ async fn give_up_on_agents(runtime: &Runtime) -> Result<(), StoreError> {
         tracing::info!(%chat, "agent did not connect in time");
     }
     Ok(())
-}
-
-fn no_show(language: matsu_core::language::Language, after: Duration) -> String {
-    use matsu_core::language::Language;
-    let seconds = after.as_secs();
-    match language {
-        Language::English => {
-            format!("The agent has not connected within {seconds} seconds. Write again to call it again.")
-        }
-        Language::Japanese => {
-            format!("エージェントが{seconds}秒以内に接続しませんでした。もう一度送信すると再度呼び出します。")
-        }
-        Language::Korean => {
-            format!("에이전트가 {seconds}초 안에 연결하지 않았습니다. 다시 메시지를 보내면 다시 호출합니다.")
-        }
-    }
 }

@@ -236,7 +236,7 @@ async fn an_interrupt_and_a_caller_that_leaves_end_the_wait() {
     assert_eq!(reply.expect("a reply").returned_because, ReturnedBecause::Interrupt);
     let request = WaitRequest { interrupt: None, ..request };
     let (reply, ()) = tokio::join!(Waits::of(&runtime).wait_for_tasks(request, &caller), later(caller.clone()));
-    assert!(matches!(reply, Err(WaitError::CallerGone)));
+    assert!(matches!(reply, Err(WaitError::CallerDisconnected)));
     assert_eq!(store.hub().sleepers(), 0);
 }
 

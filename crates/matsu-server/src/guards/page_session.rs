@@ -28,7 +28,7 @@ pub const PREFIX: &str = "page:";
 const RENEWED_EVERY: Duration = Duration::from_secs(60);
 
 /// A session that has just begun.
-pub struct Begun {
+pub struct SignedIn {
     pub cookie: String,
     pub key: String,
 }
@@ -37,13 +37,13 @@ pub struct Begun {
 ///
 /// # Errors
 /// The store is not available.
-pub async fn begin(app: &App, headers: &HeaderMap) -> Result<Begun, Problem> {
+pub async fn begin(app: &App, headers: &HeaderMap) -> Result<SignedIn, Problem> {
     let (half, key) = (mint_secret(), mint_secret());
     let clock = *app.runtime().clock();
     let name = format!("{PREFIX} {} ({})", browser(headers), TokenId::mint(clock.now()));
     let wish = TokenWish { expires_in: Some(PAGE_SESSION_IDLE), ..TokenWish::of_owner(name) };
     app.tokens().keep(wish, &secret(&half, &key)).await?;
-    Ok(Begun { cookie: set_cookie(app, headers, &half, PAGE_SESSION_IDLE.as_secs()), key })
+    Ok(SignedIn { cookie: set_cookie(app, headers, &half, PAGE_SESSION_IDLE.as_secs()), key })
 }
 
 /// The same cookie for another while, so that only a page that is not in use is signed out.

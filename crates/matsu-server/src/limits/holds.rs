@@ -72,7 +72,11 @@ impl Holds {
         if cut.last.abs_diff(after) < SAME_WITHIN {
             let bound = after.mul_f64(0.9).saturating_sub(Duration::from_millis(500));
             cut.bound = Some(cut.bound.map_or(bound, |known| known.min(bound)));
-            tracing::info!(client, seconds = bound.as_secs_f64(), "a client cuts its calls; they are held shorter");
+            tracing::info!(
+                client,
+                seconds = bound.as_secs_f64(),
+                "a client ended two calls early; its later calls are held for a shorter time"
+            );
         }
         cut.last = after;
     }

@@ -189,7 +189,7 @@ on_every_backend! {
         numbers_grow_by_one_for_concurrent_writers,
         what_is_not_acknowledged_comes_again,
         speaking_acknowledges_what_came_over_the_same_connection,
-        a_reply_is_awaited_until_somebody_replies,
+        a_reply_is_awaited_until_a_message_replies,
         an_agent_that_does_not_come_leaves_one_line,
         ending_a_chat_tells_its_session,
     }

@@ -18,11 +18,11 @@ use crate::config::Config;
 /// There is no daemon any more, or not yet the next one.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}; check whether it runs: matsu doctor")]
-pub struct DaemonGone(pub(super) String);
+pub struct DaemonUnreachable(pub(super) String);
 
 /// One request on one connection: commands are short.
 pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(StatusCode, hyper::body::Bytes)> {
-    let gone = |what: &str| DaemonGone(format!("the daemon at {} {what}", socket.display()));
+    let gone = |what: &str| DaemonUnreachable(format!("the daemon at {} {what}", socket.display()));
     let stream = UnixStream::connect(socket).await.map_err(|error| gone(&format!("does not answer: {error}")))?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let exchange = async {

@@ -15,7 +15,7 @@ pub struct AnswerArgs {
     /// The task's id
     #[arg(value_parser = super::task_id)]
     pub task: String,
-    /// An option or its number, or text if the question has no options; without it, the command asks you
+    /// An option or its number, or text if the question has no options; if it is omitted, the command asks you
     pub answer: Option<String>,
     /// Answer in your own words, even if the question has options
     #[arg(long, value_name = "TEXT", conflicts_with = "answer")]

@@ -48,7 +48,7 @@ pub async fn run(cx: &Context, what: Calibration) -> Result<ExitCode> {
     }
     if let Calibration::Rollback { .. } = what {
         let (from, to) = (&answer["previous_version"], &answer["rolled_back_to"]);
-        say!("{}: version {to} is in force again (was {from})", field(&answer, "source"));
+        say!("{}: version {to} is active again (before: {from})", field(&answer, "source"));
         return Ok(ExitCode::SUCCESS);
     }
     let rows: Vec<Vec<String>> = answer["stats"]["sources"]

@@ -19,7 +19,7 @@ use crate::client::{Client, Next, segment};
 
 #[derive(Args)]
 pub struct Call {
-    /// The tool's name; without it, the tools are listed
+    /// The tool's name; if it is omitted, the tools are listed
     pub tool: Option<String>,
     /// Its arguments as a JSON object; - reads them from stdin, @FILE from a file
     #[arg(default_value = "{}")]

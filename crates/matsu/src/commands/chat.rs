@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
+use crate::approvals::FileApprovals;
 use crate::cli::Global;
 use crate::client::{self, DaemonStarter};
 use crate::compose::{self, Role, VERSION};
-use crate::standing::FileApprovals;
 use crate::terminal_chat::approval::AtTerminal;
 use crate::terminal_chat::opening::{self, Locks, Opening};
 use crate::terminal_chat::{Input, TerminalChat, attach};
@@ -111,7 +111,7 @@ async fn sit(
         );
     }
     let session = TerminalChat {
-        approver: Arc::new(AtTerminal::new(input.clone(), standing(cx)?)),
+        approver: Arc::new(AtTerminal::new(input.clone(), stored_approvals(cx)?)),
         limits: cx.config.chat_limits(),
         outputs: Arc::new(KeptOutputs::default()),
         calls: Vec::new(),
@@ -131,28 +131,28 @@ async fn sit(
 }
 
 /// What a person approved for good in the project of this directory.
-fn standing(cx: &Context) -> Result<FileApprovals> {
+fn stored_approvals(cx: &Context) -> Result<FileApprovals> {
     let here = std::env::current_dir().context("cannot find the current directory")?;
     Ok(FileApprovals::of_directory(&cx.config.paths, &here))
 }
 
 /// Approvals of the project, and those of this one call.
 struct Granted {
-    standing: FileApprovals,
+    stored: FileApprovals,
     allowed: Vec<String>,
 }
 
 impl StandingApprovals for Granted {
     fn allows(&self, tool: &str) -> bool {
-        self.allowed.iter().any(|name| name == tool) || self.standing.allows(tool)
+        self.allowed.iter().any(|name| name == tool) || self.stored.allows(tool)
     }
 
     fn remember(&self, tool: &str, allow: bool) -> Result<(), String> {
-        self.standing.remember(tool, allow)
+        self.stored.remember(tool, allow)
     }
 
     fn all(&self) -> Vec<String> {
-        self.standing.all()
+        self.stored.all()
     }
 }
 
@@ -180,7 +180,7 @@ async fn once(
         bail!("no model is named; name one with --model, or set chat.default_model");
     }
     let cancel = CancellationToken::new();
-    let granted = Granted { standing: standing(cx)?, allowed: args.allow.clone() };
+    let granted = Granted { stored: stored_approvals(cx)?, allowed: args.allow.clone() };
     let servers: Arc<dyn ToolSource> = host.for_chat(open_chat.id().as_str());
     let options = LoopOptions {
         tools: Some(Arc::new(Together::new(vec![own, servers]))),

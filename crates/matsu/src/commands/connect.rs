@@ -12,7 +12,7 @@ use super::{Context, lasting, print_json};
 use crate::cli::Global;
 use crate::connect::pieces::{self, Edit};
 use crate::connect::record::Change;
-use crate::connect::{CLIENTS, Client, Standing, Undone, Wish, record};
+use crate::connect::{CLIENTS, Client, RecordState, Undone, Wish, record};
 use crate::homes::Homes;
 use crate::service;
 
@@ -101,8 +101,8 @@ fn options(cx: &Context, global: &Global) -> Result<Vec<String>> {
 }
 
 /// Whether a client has all that Matsu wrote for it.
-pub fn standing(cx: &Context, client: &Client) -> Result<Standing> {
-    record::standing(&cx.config.paths.data_dir, client.name)
+pub fn record_state(cx: &Context, client: &Client) -> Result<RecordState> {
+    record::record_state(&cx.config.paths.data_dir, client.name)
 }
 
 fn agreed(plans: &[(&Client, Vec<Edit>)]) -> Result<bool> {

@@ -45,10 +45,12 @@ pub async fn run(global: &Global, args: &Demo) -> Result<ExitCode> {
     let (cx, client, folder) = open(global, args).await?;
     let narrator = Narrator { json: cx.json };
     narrator.line(
-        "Matsu is a server that runs slow work for AI agents. They wait for it in one call, held until there is news.",
+        "Matsu is a server that runs slow work for AI agents. They wait for it in one call, which returns when something changes.",
     );
     let place = if args.keep { "your own store" } else { "a store in memory" };
-    narrator.line(&format!("Here with {place}, nine small documents in three languages, no model, no network."));
+    narrator.line(&format!(
+        "This demonstration uses {place} and nine small documents in three languages, no model and no network."
+    ));
     narrator.line("\n1. An agent queues three searches and waits once");
 
     let clock = Clock::system();
@@ -64,7 +66,7 @@ pub async fn run(global: &Global, args: &Demo) -> Result<ExitCode> {
         queued["queued_count"],
         handed_over.as_millis()
     ));
-    narrator.line("   → get_status       one call, held on the server until all of them have ended");
+    narrator.line("   → get_status       one call, which waits on the server until all searches have ended");
     let (status, calls) = wait(&client, &task).await?;
     let took = clock.instant() - began;
     show_searches(&narrator, &status);
@@ -90,7 +92,7 @@ pub async fn run(global: &Global, args: &Demo) -> Result<ExitCode> {
         "took_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
     });
     narrator.line(&format!(
-        "\n{calls} wait, 0 polls, woken in {woken_ms:.1} ms: {} searches, {} claims, {:.1} s. Asking every three seconds for \
+        "\n{calls} wait, 0 polls; the message reached the agent in {woken_ms:.1} ms; {} searches, {} claims, {:.1} s. Asking every three seconds for \
          half an hour would be 600 calls.",
         QUERIES.len(),
         found["total"],
@@ -108,7 +110,7 @@ pub async fn run(global: &Global, args: &Demo) -> Result<ExitCode> {
     Ok(if contested.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Where the demonstration takes place: in a store of its own, or in the user's.
+/// Opens the store of the demonstration: a store in memory, or the user's.
 async fn open(global: &Global, args: &Demo) -> Result<(Context, Client, Documents)> {
     let own = args.keep.then(|| Config::load(global, &Flags::default())).transpose()?;
     let folder = match &own {

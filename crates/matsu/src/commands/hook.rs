@@ -25,7 +25,7 @@ pub enum HookEvent {
     Stop,
     /// A person has written a prompt
     Prompt,
-    /// A tool of the program's own has ended, in a run that Matsu started
+    /// A tool call of the program has ended, in a run that Matsu started
     AfterTool,
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Context, field, print_json, print_table};
 use crate::cli::Global;
-use crate::client::{Client, DaemonGone, Next, segment};
+use crate::client::{Client, DaemonUnreachable, Next, segment};
 use crate::terminal::ending;
 use crate::terminal::follow::Followed;
 use crate::terminal::plain_text::plain_line;
@@ -22,7 +22,7 @@ pub struct Merge {
     /// The branch that gets the changes; it must not be checked out. Without it, a new branch is created
     #[arg(long, value_name = "BRANCH")]
     pub into: Option<String>,
-    /// A command that must exit with 0 after each merge; without it, the check of the tasks is used
+    /// A command that must exit with 0 after each merge (default: the check of the tasks)
     #[arg(long, value_name = "COMMAND")]
     pub check: Option<String>,
     /// How often a conflict or a failed check goes back to the agent of that task, at most 5
@@ -54,7 +54,7 @@ pub async fn run(cx: &Context, global: &Global, args: Merge) -> Result<ExitCode>
         let wait = json!({ "task_id": task, "timeout": 20 });
         let next = Next { config: &cx.config, global };
         let said = client.ask(next, Method::POST, "/api/v1/tools/get_task_status", Some(wait)).await;
-        if said.as_ref().is_err_and(anyhow::Error::is::<DaemonGone>) {
+        if said.as_ref().is_err_and(anyhow::Error::is::<DaemonUnreachable>) {
             Followed::Alone.say_what_goes_on(&client, &task);
             return Ok(ExitCode::from(ending::NOT_ENDED));
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Context, field, print_json};
 use crate::cli::Global;
-use crate::client::{Client, DaemonGone, Next, segment};
+use crate::client::{Client, DaemonUnreachable, Next, segment};
 use crate::terminal::checks::verdict;
 use crate::terminal::ending;
 use crate::terminal::follow::Followed;
@@ -49,7 +49,7 @@ pub async fn run(cx: &Context, global: &Global, args: &ReceiptArgs) -> Result<Ex
     let again = field(&again, "task_id");
     let next = Next { config: &cx.config, global };
     if let Err(error) = wait(&mut client, next, &again).await {
-        if error.is::<DaemonGone>() {
+        if error.is::<DaemonUnreachable>() {
             Followed::Alone.say_what_goes_on(&client, &again);
             return Ok(ExitCode::from(ending::NOT_ENDED));
         }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::export::{all_claims, report};
 use super::{Context, field, print_json};
-use crate::client::{Client, DaemonGone, segment};
+use crate::client::{Client, DaemonUnreachable, segment};
 use crate::terminal::ending::NOT_ENDED;
 use crate::terminal::follow::Followed;
 use crate::terminal::model_question;
@@ -93,11 +93,11 @@ fn say_left(cx: &Context, client: &Client, task: &str) {
         return;
     }
     let goes_on = if client.has_daemon() {
-        "it goes on in the daemon"
+        "it continues in the daemon"
     } else if client.works_here() {
-        "it is kept, and goes on when a daemon runs (`matsu serve`)"
+        "it is kept, and continues when a daemon runs (`matsu serve`)"
     } else {
-        "it goes on in the process that serves this store"
+        "it continues in the process that serves this store"
     };
     eprintln!(
         "\nStopped watching {task}; {goes_on}. `matsu export {task}` shows the report, `matsu stop {task}` ends it"
@@ -205,7 +205,7 @@ fn has_failures(status: &Value) -> bool {
 async fn over_daemons(cx: &Context, client: &mut Client, task: &str) -> Result<Option<Value>> {
     loop {
         match follow(cx, client, task).await {
-            Err(error) if error.is::<DaemonGone>() => {
+            Err(error) if error.is::<DaemonUnreachable>() => {
                 if cx.config.paths.stopped().exists() {
                     return Ok(None);
                 }

@@ -39,10 +39,10 @@ pub struct Add {
     /// Fire once, at this time: "2030-01-31 07:00", or RFC 3339
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// The time zone, such as Europe/Berlin; without it, that of this machine
+    /// The time zone, such as Europe/Berlin (default: that of this machine)
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// A name for the schedule; without it, the first words of what it starts
+    /// A name for the schedule (default: the first words of its message or question)
     #[arg(long)]
     name: Option<String>,
     /// What to do if the work of the previous firing has not ended: skip or queue

@@ -16,7 +16,7 @@ use super::{Context, connect, lasting, print_json, service};
 use crate::cli::Global;
 use crate::connect::pieces::{Edit, indented};
 use crate::connect::record::Change;
-use crate::connect::{CLIENTS, Client, Standing, record};
+use crate::connect::{CLIENTS, Client, RecordState, record};
 use crate::homes::Homes;
 
 #[derive(Args, Default)]
@@ -97,10 +97,12 @@ fn show_found(cx: &Context, homes: &Homes) -> Result<()> {
     let agents = registry.definitions.values().filter(|agent| homes.has_command(&agent.command));
     say!("Agents that can be given work: {}", names(agents.map(|agent| agent.name.as_str()).collect()));
     for client in CLIENTS {
-        match connect::standing(cx, client)? {
-            Standing::Whole => say!("{} is connected already.", client.title),
-            Standing::Partial => say!("{} was connected, but a part of what Matsu wrote for it is gone.", client.title),
-            Standing::Nothing => {}
+        match connect::record_state(cx, client)? {
+            RecordState::Whole => say!("{} is connected already.", client.title),
+            RecordState::Partial => {
+                say!("{} was connected, but a part of what Matsu wrote for it is gone.", client.title)
+            }
+            RecordState::Nothing => {}
         }
     }
     Ok(())
@@ -109,7 +111,7 @@ fn show_found(cx: &Context, homes: &Homes) -> Result<()> {
 fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan> {
     let mut chosen = Vec::new();
     for client in CLIENTS.iter().filter(|client| client.is_installed(homes)) {
-        let is_connected = connect::standing(cx, client)? == Standing::Whole;
+        let is_connected = connect::record_state(cx, client)? == RecordState::Whole;
         if !is_connected && ask.yes_or_no(&format!("Connect {}?", client.title), true)? {
             chosen.push(client);
         }

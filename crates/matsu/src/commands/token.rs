@@ -24,14 +24,14 @@ pub enum TokenCommand {
 pub struct NewToken {
     /// What the token is for, in your own words
     name: String,
-    /// The user to whom the token belongs; without it, you. `matsu user add` adds users
+    /// The user to whom the token belongs (default: you). `matsu user add` adds users
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// What the token allows. admin: everything; member: the user's own work; viewer: only reading that work
     /// [default: admin, with --user member]
     #[arg(long, value_name = "ROLE", value_parser = ["admin", "member", "viewer"])]
     role: Option<String>,
-    /// How long the token is valid, for instance 90m, 12h or 30d; without it, until it is revoked
+    /// How long the token is valid, for instance 90m, 12h or 30d (default: until it is revoked)
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     expires: Option<u64>,
     /// Offer only these tools: core, all, or toolsets separated by commas

@@ -24,7 +24,7 @@ pub enum WebhookCommand {
     /// Start a webhook's task with your own payload
     Test {
         name: String,
-        /// A file with JSON; `-` reads it from stdin; without it, the payload is {"test": true}
+        /// A file with JSON; `-` reads it from stdin (default: {"test": true})
         #[arg(long, value_name = "FILE")]
         payload: Option<PathBuf>,
     },
@@ -60,13 +60,13 @@ pub struct Add {
     /// The model, by the name that the agent uses for it
     #[arg(long)]
     model: Option<String>,
-    /// How many seconds a run may take; without it, 1800
+    /// How many seconds a run may take (default: 1800)
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
-    /// The folder to work in; without it, this one
+    /// The folder to work in (default: this folder)
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
-    /// A file with the secret of the sender; without it, a secret is created and shown once
+    /// A file with the secret of the sender; if it is omitted, a secret is created and shown once
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
 }

@@ -29,7 +29,7 @@ pub async fn run(global: &Global, args: Worker) -> Result<ExitCode> {
     logging::start(&config, global.verbose);
     if !config.store_url().starts_with("postgres") {
         bail!(
-            "a worker needs a store that nodes can share; pass --store postgres://… (matsu serve has workers of its own)"
+            "a worker needs a store that nodes can share; pass --store postgres://… (matsu serve also works on jobs itself)"
         );
     }
     let mut terminate = signal(SignalKind::terminate())?;

@@ -14,8 +14,8 @@ use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::models::chat::{ChatTools, LiveChats, LiveSettings, OpenChats, OwnTools, Together};
 use matsu_runtime::tool::Toolset;
 
+use crate::approvals::{FileApprovals, PAGE};
 use crate::config::Config;
-use crate::standing::{FileApprovals, PAGE};
 
 /// What models can call in a chat of the daemon.
 struct DaemonTools {

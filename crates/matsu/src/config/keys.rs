@@ -154,7 +154,7 @@ pub const KEYS: &[Key] = &[
         name: "agents.bundle_timeout",
         kind: Kind::Number { min: 1, max: 86_400 },
         default: |_| "300".to_owned(),
-        meaning: "seconds that git may take to collect the changes of a run; after that, Matsu tries a repository of its own; if that fails too, the folder is kept",
+        meaning: "seconds that git may take to collect the changes of a run; after that, Matsu tries again in a separate repository; if that fails too, the folder is kept",
     },
     Key {
         name: "keep.results",

@@ -15,7 +15,7 @@ pub const FIELDS: &[Field] = &[
     Field { name: "kind", meaning: "the kind of the channel: command, desktop, webhook, ntfy, telegram or push" },
     Field {
         name: "events",
-        meaning: "the events to send: done, failed, asks, budget, quota, separated by commas; without it, all",
+        meaning: "the events to send: done, failed, asks, budget, quota, separated by commas; by default all",
     },
     Field { name: "agents", meaning: "only tasks of these agents, separated by commas" },
     Field { name: "projects", meaning: "only tasks of these projects, separated by commas" },
@@ -23,23 +23,23 @@ pub const FIELDS: &[Field] = &[
     Field { name: "read", meaning: "on: also tasks whose end an agent or a person has read within three seconds" },
     Field {
         name: "content",
-        meaning: "how much a message contains: none, title or full; without it, full for command and desktop, else title",
+        meaning: "how much a message contains: none, title or full; by default full for command and desktop, title for the others",
     },
     Field {
         name: "user",
-        meaning: "the user whose tasks the channel gets; without it, the owner of this installation",
+        meaning: "the user whose tasks the channel reports; by default the owner of this installation",
     },
-    Field { name: "command", meaning: "command: the line for the shell; the message is JSON on its stdin" },
+    Field { name: "command", meaning: "command: the shell command; it gets the message as JSON on stdin" },
     Field {
         name: "url",
-        meaning: "webhook: its address; ntfy and telegram: the server, without it https://ntfy.sh and https://api.telegram.org",
+        meaning: "webhook: the address to send to; ntfy and telegram: the server, by default https://ntfy.sh and https://api.telegram.org",
     },
-    Field { name: "template", meaning: "webhook: standard (also without it), slack, discord or teams" },
+    Field { name: "template", meaning: "webhook: the format, standard (the default), slack, discord or teams" },
     Field { name: "topic", meaning: "ntfy: the topic; everyone who knows it can read it" },
     Field { name: "chat", meaning: "telegram: the id of the chat that the bot writes to" },
     Field {
         name: "contact",
-        meaning: "push: how the services that carry the messages reach you, mailto:… or https:…; some refuse senders without it",
+        meaning: "push: your contact for the push services, mailto:… or https:…; some services refuse senders without it",
     },
     Field {
         name: "allow_hosts",

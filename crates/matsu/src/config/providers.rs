@@ -18,10 +18,10 @@ pub struct Field {
 pub const FIELDS: &[Field] = &[
     Field {
         name: "wire",
-        meaning: "its wire format: openai (responses), openai_chat, anthropic, gemini, ollama, scripted",
+        meaning: "the wire format: openai (responses), openai_chat, anthropic, gemini, ollama, scripted",
     },
     Field { name: "model", meaning: "the vendor's name of the model; it is sent unchanged" },
-    Field { name: "base_url", meaning: "the address of the server; without it, the vendor's own address" },
+    Field { name: "base_url", meaning: "the address of the server; by default the vendor's address" },
     Field { name: "key_env", meaning: "the environment variable that holds the key" },
     Field {
         name: "key_file",
@@ -29,17 +29,17 @@ pub const FIELDS: &[Field] = &[
     },
     Field {
         name: "context_tokens",
-        meaning: "the size of the model's context; older turns that do not fit are left out",
+        meaning: "tokens of the model's context; older turns that do not fit are left out",
     },
-    Field { name: "output_tokens", meaning: "how long one answer may be at most" },
+    Field { name: "output_tokens", meaning: "tokens that one answer may have at most" },
     Field {
         name: "images",
-        meaning: "true or false: whether images are sent to the model; without it, this follows from the model's name",
+        meaning: "true or false: whether images are sent to the model; by default Matsu decides by the model's name",
     },
-    Field { name: "effort", meaning: "how much the model thinks, as a word that the vendor knows" },
+    Field { name: "effort", meaning: "the reasoning effort, a word that the vendor defines" },
     Field { name: "input_price", meaning: "price of a million tokens of input, for /cost and budgets" },
     Field { name: "output_price", meaning: "price of a million tokens of output" },
-    Field { name: "timeout", meaning: "seconds without output after which an answer is abandoned" },
+    Field { name: "timeout", meaning: "seconds without output after which an answer is ended" },
     Field { name: "script", meaning: "the file with the replies of a scripted provider" },
 ];
 

@@ -41,22 +41,22 @@ fn place(data_dir: &Path, client: &str) -> PathBuf {
 
 /// How much of what is on record under a name is in the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum RecordState {
     /// Nothing is on record.
     Nothing,
-    /// A process was killed between the record and the files, or somebody took a part out.
+    /// A process was killed between the record and the files, or another program or a person removed a part.
     Partial,
     Whole,
 }
 
-pub fn standing(data_dir: &Path, name: &str) -> Result<Standing> {
-    let Some(record) = load(&place(data_dir, name))? else { return Ok(Standing::Nothing) };
+pub fn record_state(data_dir: &Path, name: &str) -> Result<RecordState> {
+    let Some(record) = load(&place(data_dir, name))? else { return Ok(RecordState::Nothing) };
     let is_in_its_file = |entry: &Entry| match without_pieces(entry) {
         Without::Gone => false,
         Without::Nothing => true,
         Without::Text { is_whole, .. } => is_whole,
     };
-    Ok(if record.files.iter().all(is_in_its_file) { Standing::Whole } else { Standing::Partial })
+    Ok(if record.files.iter().all(is_in_its_file) { RecordState::Whole } else { RecordState::Partial })
 }
 
 /// Whether anything is on record.

@@ -12,13 +12,13 @@ use crate::compose;
 use crate::config::Config;
 use matsu_runtime::agents::Agents;
 
-pub struct Hosted {
+pub struct DaemonChats {
     /// None: models or servers are set up wrongly, and the log says how.
     host: Option<Arc<McpHost>>,
     sweeping: JoinSet<()>,
 }
 
-impl Hosted {
+impl DaemonChats {
     /// A provider that is set up wrongly must not keep the daemon from everything else.
     pub fn begin(config: &Config, app: &App) -> Self {
         let mut sweeping = JoinSet::new();

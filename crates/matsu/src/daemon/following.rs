@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use crate::cli::Global;
 use crate::compose;
 use crate::config::{Config, Flags, without_password};
-use crate::daemon::chats::Hosted;
+use crate::daemon::chats::DaemonChats;
 
 /// A file that was just written is read after it has been the same twice.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ pub struct Following {
     /// The files as they were when the first settings were read.
     read: Stamps,
     /// Absent before the daemon answers in chats with models, and when it ends.
-    chats: Mutex<Option<Hosted>>,
+    chats: Mutex<Option<DaemonChats>>,
     /// Why the files as they are now are not used.
     refused: Mutex<Option<String>>,
 }
@@ -62,7 +62,7 @@ impl Following {
     }
 
     fn host_chats_by(&self, config: &Config, app: &App) {
-        *self.chats.lock().unwrap_or_else(PoisonError::into_inner) = Some(Hosted::begin(config, app));
+        *self.chats.lock().unwrap_or_else(PoisonError::into_inner) = Some(DaemonChats::begin(config, app));
     }
 
     pub async fn end_chats(&self, app: &App) {

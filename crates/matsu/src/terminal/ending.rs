@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::plain_text::{PlainText, plain};
 use super::{checks, next_step, question};
-use crate::client::{Client, DaemonGone, field, segment};
+use crate::client::{Client, DaemonUnreachable, field, segment};
 
 /// Within this time another daemon takes the place of one that was killed.
 const NEXT_DAEMON_MAX: Duration = Duration::from_secs(15);
@@ -28,7 +28,9 @@ pub async fn over_daemons<T>(ask: impl AsyncFn() -> Result<T>) -> Result<T> {
     let deadline = clock.instant() + NEXT_DAEMON_MAX;
     loop {
         match ask().await {
-            Err(error) if error.is::<DaemonGone>() && clock.instant() < deadline => clock.sleep(LOOK_EVERY).await,
+            Err(error) if error.is::<DaemonUnreachable>() && clock.instant() < deadline => {
+                clock.sleep(LOOK_EVERY).await
+            }
             answer => return answer,
         }
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::ending::Shown;
 use super::plain_text::PlainText;
 use super::question::{self, Question};
-use crate::client::{Client, DaemonGone, field, segment};
+use crate::client::{Client, DaemonUnreachable, field, segment};
 use crate::context::Context;
 
 /// One call waits this long at most; the server may hold it shorter.
@@ -115,7 +115,7 @@ impl Follow<'_> {
     async fn over_daemons(&self, progress: &mut Progress) -> Result<Followed> {
         loop {
             match self.to_its_end(progress).await {
-                Err(error) if error.is::<DaemonGone>() || self.is_ending(&error) => {
+                Err(error) if error.is::<DaemonUnreachable>() || self.is_ending(&error) => {
                     if !self.another_comes().await {
                         return Ok(Followed::Alone);
                     }
@@ -136,7 +136,7 @@ impl Follow<'_> {
         let deadline = clock.instant() + ALONE_MAX;
         while clock.instant() < deadline && !self.cx.config.paths.stopped().exists() {
             match self.client.get(&format!("/api/v1/tasks/{}", segment(self.task))).await {
-                Err(error) if error.is::<DaemonGone>() => clock.sleep(LOOK_EVERY).await,
+                Err(error) if error.is::<DaemonUnreachable>() => clock.sleep(LOOK_EVERY).await,
                 _ => return true,
             }
         }
@@ -152,7 +152,7 @@ impl Follow<'_> {
             let path = format!("/api/v1/tasks/{task}/wait?timeout={seconds}&since={since}&wait_for=any");
             let reply = self.client.get(&path).await?;
             let task = &reply["task"];
-            progress.bar.set_message(standing(task));
+            progress.bar.set_message(status_line(task));
             if self.log == Log::No {
                 progress.since = reply["next"]["since"].as_i64().unwrap_or(progress.since);
             }
@@ -224,7 +224,7 @@ impl Follow<'_> {
         for question in asked {
             if question.is_consent() {
                 question.show();
-                self.until_gone(question).await?;
+                self.until_closed(question).await?;
                 continue;
             }
             tokio::select! {
@@ -234,8 +234,8 @@ impl Follow<'_> {
                         eprintln!("The answer was not accepted: {error}");
                     }
                 }
-                gone = self.until_gone(question) => {
-                    gone?;
+                closed = self.until_closed(question) => {
+                    closed?;
                     eprintln!("\nThe question is closed: it was answered elsewhere, or the task has ended.");
                 }
             }
@@ -246,7 +246,7 @@ impl Follow<'_> {
     }
 
     /// Returns when the question is not open any more.
-    async fn until_gone(&self, question: &Question) -> Result<()> {
+    async fn until_closed(&self, question: &Question) -> Result<()> {
         let mut since = 0;
         loop {
             if !question::open(self.client, self.task).await?.contains(question) {
@@ -293,7 +293,7 @@ fn spinner() -> ProgressBar {
     bar
 }
 
-fn standing(task: &Value) -> String {
+fn status_line(task: &Value) -> String {
     format!("{} {}", field(task, "status"), counts(task))
 }
 

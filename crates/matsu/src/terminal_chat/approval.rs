@@ -10,19 +10,19 @@ use matsu_runtime::models::chat::StandingApprovals;
 
 use super::input::{Input, Line};
 use super::stage::short;
-use crate::standing::FileApprovals;
+use crate::approvals::FileApprovals;
 
 pub struct AtTerminal {
     input: Input,
-    standing: FileApprovals,
+    stored: FileApprovals,
     /// The person's decisions about tools, for as long as this chat is open.
     said: Mutex<BTreeMap<String, Policy>>,
     one_at_a_time: tokio::sync::Mutex<()>,
 }
 
 impl AtTerminal {
-    pub fn new(input: Input, standing: FileApprovals) -> Self {
-        Self { input, standing, said: Mutex::default(), one_at_a_time: tokio::sync::Mutex::default() }
+    pub fn new(input: Input, stored: FileApprovals) -> Self {
+        Self { input, stored, said: Mutex::default(), one_at_a_time: tokio::sync::Mutex::default() }
     }
 
     pub fn set(&self, tool: &str, policy: Policy) {
@@ -31,12 +31,12 @@ impl AtTerminal {
 
     /// For every later chat in this project.
     pub fn remember(&self, tool: &str, allow: bool) -> Result<(), String> {
-        self.standing.remember(tool, allow)
+        self.stored.remember(tool, allow)
     }
 
     /// The project, and the tools that are allowed in it for good.
-    pub fn standing(&self) -> (&str, Vec<String>) {
-        (&self.standing.project, self.standing.all())
+    pub fn stored(&self) -> (&str, Vec<String>) {
+        (&self.stored.project, self.stored.all())
     }
 
     pub fn all(&self) -> Vec<(String, Policy)> {
@@ -53,7 +53,7 @@ impl AtTerminal {
 impl Approver for AtTerminal {
     fn policy(&self, tool: &ToolSpec) -> Policy {
         let own = match ByDanger::of(tool.danger) {
-            Policy::Ask if self.standing.allows(&tool.name) => Policy::Allow,
+            Policy::Ask if self.stored.allows(&tool.name) => Policy::Allow,
             policy => policy,
         };
         self.of(&tool.name).unwrap_or(own)

@@ -233,7 +233,7 @@ fn approve(session: &TerminalChat, rest: &str) -> Result<()> {
         for (tool, policy) in session.approver.all() {
             show!("{tool}  {policy:?}");
         }
-        let (project, tools) = session.approver.standing();
+        let (project, tools) = session.approver.stored();
         for tool in tools {
             show!("{tool}  always in {project}");
         }

@@ -28,7 +28,7 @@ use crate::stdio::Client;
 /// No user of any machine; the tests become it where they run as root.
 pub const ORDINARY: u32 = 54_321;
 
-pub const SECRET: &str = "the secret of somebody else";
+pub const SECRET: &str = "the secret of another user";
 
 /// A home with a daemon at one level, a project, and secrets beside it.
 pub struct Yard {

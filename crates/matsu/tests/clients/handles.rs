@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use crate::home::{Home, until};
 use crate::http::{Http, modern};
 
-pub const SECRET: &str = "the secret of somebody else";
+pub const SECRET: &str = "the secret of another user";
 
 /// A token of another principal, put into the store while no daemon serves it.
-pub fn let_somebody_else_in(home: &Home) {
+pub fn add_another_user(home: &Home) {
     let url = format!("sqlite:{}", home.data_dir().join("matsu.db").display());
     std::fs::create_dir_all(home.data_dir()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -26,11 +26,11 @@ pub fn let_somebody_else_in(home: &Home) {
             .await
             .unwrap();
         let now = Clock::system().now();
-        let principal = Principal::from_text("user:somebody-else");
+        let principal = Principal::from_text("user:another");
         opened.store.run(PutUser { user: principal.clone(), roots: vec![], now }).await.unwrap();
         let token = NewToken {
             id: TokenId::mint(now),
-            name: "somebody else".to_owned(),
+            name: "another user".to_owned(),
             principal,
             secret_hash: matsu_server::auth::hash(SECRET),
             role: Role::Member,
@@ -55,7 +55,7 @@ pub fn blanked(reply: &Value, id: &str) -> String {
 #[test]
 fn anothers_handle_reads_as_not_found() {
     let home = Home::new();
-    let_somebody_else_in(&home);
+    add_another_user(&home);
     let daemon = home.serve();
     let owner = daemon.http();
     let other_user = Http { token: SECRET.to_owned(), ..owner.clone() };

@@ -84,7 +84,7 @@ fn a_client_that_cuts_its_calls_is_held_shorter_from_then_on() {
         client.line(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled }).to_string());
     }
     until("the limit is noticed", std::time::Duration::from_secs(10), || {
-        daemon.said().contains("a client cuts its calls").then_some(())
+        daemon.printed().contains("a client ended two calls early").then_some(())
     });
     let done = daemon.http().submit(0);
     let arguments = json!({ "task_id": done, "timeout": 60, "since": 1 });

@@ -241,7 +241,7 @@ impl Daemon {
     }
 
     /// What it wrote to its log.
-    pub fn said(&self) -> String {
+    pub fn printed(&self) -> String {
         read(&self.log).unwrap_or_default()
     }
 }
@@ -251,7 +251,7 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            eprintln!("--- what the daemon said:\n{}", self.said());
+            eprintln!("--- what the daemon said:\n{}", self.printed());
         }
     }
 }

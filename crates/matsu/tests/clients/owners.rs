@@ -6,7 +6,7 @@ use std::time::Duration;
 use matsu_testkit::test_site::{KEY, TestSite};
 use serde_json::{Value, json};
 
-use crate::handles::{SECRET, blanked, let_somebody_else_in};
+use crate::handles::{SECRET, add_another_user, blanked};
 use crate::home::{Daemon, Home, until};
 use crate::http::Http;
 
@@ -34,7 +34,7 @@ impl Installation {
         home.set("MATSU_RESEARCH_FOLDERS", documents.to_str().unwrap());
         home.set("MATSU_RESEARCH_BROWSER", "off");
         home.set("MATSU_RESEARCH_STEP_MS", "0");
-        let_somebody_else_in(&home);
+        add_another_user(&home);
         let daemon = home.serve();
         let ann = daemon.http().clone();
         let bob = Http { token: SECRET.to_owned(), ..ann.clone() };

@@ -45,8 +45,13 @@ fn requests_without_a_token_are_refused() {
     assert_problem(&http.mcp(&listing(), &[("Authorization", "Bearer wrong")]), 401, "UNAUTHORIZED");
     let own = format!("http://{}", http.address);
     assert_eq!(http.mcp(&listing(), &[("Origin", &own)]).status, 200);
-    assert_eq!(daemon.said().matches("request refused").count(), 9, "each refusal is logged once: {}", daemon.said());
-    assert!(!daemon.said().contains(&http.token), "no secret is logged");
+    assert_eq!(
+        daemon.printed().matches("request refused").count(),
+        9,
+        "each refusal is logged once: {}",
+        daemon.printed()
+    );
+    assert!(!daemon.printed().contains(&http.token), "no secret is logged");
     assert_unharmed(http);
 }
 

@@ -140,7 +140,7 @@ fn a_signed_delivery_starts_one_run_and_its_text_is_data() {
     // The secret was shown once.
     let listed = home.run(&["webhook", "list"]);
     assert_eq!(listed["items"][0]["name"], "triage", "{listed}");
-    assert!(!listed.to_string().contains(&sender.secret) && !daemon.said().contains(&sender.secret));
+    assert!(!listed.to_string().contains(&sender.secret) && !daemon.printed().contains(&sender.secret));
     home.run(&["webhook", "remove", "triage"]);
     assert_eq!(sender.github("d-3", "issues", b"{}").status, 404, "it is gone");
 }

@@ -63,7 +63,7 @@ fn is_an_error_of_its_own(name: &str, write: impl Fn(&Path), whys: &[&str]) {
             let error = search["error"].as_str().unwrap();
             assert!(whys.iter().any(|why| error.contains(why)), "{turn}: {search:#}");
         }
-        assert_eq!(daemon.process.has_ended(), None, "{turn}: {}", daemon.process.said());
+        assert_eq!(daemon.process.has_ended(), None, "{turn}: {}", daemon.process.printed());
         daemon.process.kill();
         daemon = home.serve();
     }
@@ -147,7 +147,7 @@ fn a_reader_that_hangs_costs_one_page() {
     assert!(took >= Duration::from_secs(20), "the stopped reader was asked: {took:?}");
     assert!(took < SEARCH_MAX, "{took:?}");
     assert!(answer["status"]["searches"][0]["pages_fetched"].as_u64().unwrap() > 0, "{answer:#}");
-    assert_eq!(daemon.process.has_ended(), None, "{}", daemon.process.said());
+    assert_eq!(daemon.process.has_ended(), None, "{}", daemon.process.printed());
     until("the stopped readers are gone", SEARCH_MAX, || {
         readers_of(&daemon).iter().all(|reader| !warm.contains(reader)).then_some(())
     });

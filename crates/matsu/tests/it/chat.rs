@@ -55,13 +55,13 @@ impl Talk {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    fn said(&self) -> String {
+    fn printed(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
     #[track_caller]
     fn hears(&self, words: &str) {
-        until(words, MOMENT, || self.said().contains(words).then_some(()));
+        until(words, MOMENT, || self.printed().contains(words).then_some(()));
     }
 
     fn signal(&self, signal: Signal) {
@@ -73,8 +73,8 @@ impl Talk {
     fn leave(mut self) -> String {
         drop(self.stdin.take());
         let status = until("the chat ends", MOMENT, || self.child.try_wait().unwrap());
-        assert!(status.success(), "{}", self.said());
-        self.said()
+        assert!(status.success(), "{}", self.printed());
+        self.printed()
     }
 }
 

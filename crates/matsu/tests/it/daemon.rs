@@ -17,7 +17,7 @@ const IDLE: &[&str] = &["--idle-exit", "1"];
 fn stays(daemon: &mut Daemon, span: Duration) {
     let began = Instant::now();
     until("the time is over", span + SOON, || {
-        assert_eq!(daemon.process.has_ended(), None, "{}", daemon.process.said());
+        assert_eq!(daemon.process.has_ended(), None, "{}", daemon.process.printed());
         (began.elapsed() > span).then_some(())
     });
 }
@@ -75,9 +75,9 @@ fn another_version_takes_over(backend: Backend) {
     let info = || over_socket(&home.data("matsu.sock"), "GET", "/control/info", None).unwrap().json();
     until("the old one was asked", SOON, || (info()["handing_over_to"] == "9.9").then_some(()));
     assert!(
-        new.said().contains("version 9.9 starts when the jobs that would end with it are finished"),
+        new.printed().contains("version 9.9 starts when the jobs that would end with it are finished"),
         "{}",
-        new.said()
+        new.printed()
     );
 
     // Until then it serves as before, only it starts nothing.
@@ -86,7 +86,7 @@ fn another_version_takes_over(backend: Backend) {
     let elsewhere = elsewhere["task"]["task_id"].as_str().unwrap().to_owned();
     assert_eq!(old.api.ended(&runs, SOON)["status"], "completed");
     let (status, _) = old.process.ends_within(SOON);
-    assert_eq!(status.code(), Some(0), "{}", old.process.said());
+    assert_eq!(status.code(), Some(0), "{}", old.process.printed());
 
     let new = Daemon::announced(new, &home.data_dir());
     assert_eq!(info()["version"], "9.9");

@@ -189,7 +189,7 @@ impl Daemon {
     #[track_caller]
     pub fn announced(mut process: Process, data_dir: &Path) -> Self {
         let api = until("the daemon announces itself", START_MAX, || {
-            assert_eq!(process.has_ended(), None, "{}", process.said());
+            assert_eq!(process.has_ended(), None, "{}", process.printed());
             announced_by(data_dir, process.pid())
         });
         Self { process, api }

@@ -51,7 +51,7 @@ impl Process {
     }
 
     /// Everything it printed so far.
-    pub fn said(&self) -> String {
+    pub fn printed(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 }
@@ -62,7 +62,7 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            eprintln!("--- what process {} said:\n{}", self.child.id(), self.said());
+            eprintln!("--- what process {} said:\n{}", self.child.id(), self.printed());
         }
     }
 }

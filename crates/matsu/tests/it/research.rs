@@ -290,10 +290,10 @@ fn a_search_in_the_terminal_outlives_its_daemon() {
     let mut daemon = home.serve_with(&["--config", file]);
     let asked = ["research", "long polling token use", "--dir", &folder, "--engine", "local", "--config", file];
     let mut command = home.start(&asked);
-    assert!(server.wait_for_count(Duration::from_secs(20), 1), "{}", command.said());
+    assert!(server.wait_for_count(Duration::from_secs(20), 1), "{}", command.printed());
     daemon.process.kill();
     let (status, _) = command.ends_within(Duration::from_secs(60));
-    assert!(status.success() && command.said().contains("In other words: "), "{status}: {}", command.said());
+    assert!(status.success() && command.printed().contains("In other words: "), "{status}: {}", command.printed());
 }
 
 /// `auto`: nothing goes to a model before a person chose it; the choice takes effect at once, and is remembered.

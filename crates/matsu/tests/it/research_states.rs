@@ -224,7 +224,7 @@ fn ctrl_c_says_which_task_goes_on_and_where() {
         std::thread::sleep(Duration::from_millis(500));
         research.signal(Signal::INT);
         let (status, _) = research.ends_within(Duration::from_secs(10));
-        let said = research.said();
+        let said = research.printed();
         assert_eq!(status.code(), Some(130), "{said}");
         let task = home.run_json(&["tasks"])["items"][0]["task_id"].as_str().unwrap().to_owned();
         let goes_on =

@@ -41,7 +41,7 @@ fn the_first_start_leaves_a_private_token_and_says_where_it_serves() {
     assert_eq!(mode(&home.data_dir()), 0o700);
     assert_eq!(api.get("/api/v1/tasks")["items"], json!([]));
     assert_eq!(process.has_ended(), None);
-    let said = process.said();
+    let said = process.printed();
     assert!(said.contains(&format!("matsu serves at http://{}", api.address)), "{said}");
 }
 
@@ -63,7 +63,7 @@ fn of_two_starters_at_once_one_serves_and_the_other_says_where() {
     let winner = &mut starters[1 - loser];
     let api = until("the other serves", START_MAX, || announced_by(&home.data_dir(), winner.pid()));
     assert_eq!(winner.has_ended(), None);
-    let said = starters[loser].said();
+    let said = starters[loser].printed();
     assert_eq!(status.code(), Some(0), "{said}");
     assert!(said.contains("already serves this store"), "{said}");
     assert!(said.contains(&starters[1 - loser].pid().to_string()), "{said}");

@@ -88,7 +88,7 @@ fn setup_connects_what_it_finds_and_uninstall_restores_every_byte() {
 fn setup_connects_again_what_is_on_record_and_not_in_the_files() {
     let home = home();
     home.run(&["connect", "claude", "--yes"]).good();
-    // As after a kill between the record and the files, and as after somebody took the entry out.
+    // As after a kill between the record and the files, and as after a person removed the entry.
     fs::write(home.path(".claude.json"), CLAUDE).unwrap();
     let shown = home.run(&["setup", "--dry-run"]).good();
     assert!(
@@ -243,7 +243,7 @@ fn a_home_that_cannot_be_written_is_named_and_nothing_stays_behind() {
     assert!(read(&home.path(".claude.json")).contains("mcpServers"));
 }
 
-/// Root may write everywhere, so root starts the program as somebody else, who owns this home from then on. `None`:
+/// Root may write everywhere, so root starts the program as another user, who owns this home from then on. `None`:
 /// that is not possible here, and it was said.
 fn as_an_ordinary_user(home: &Home, args: &[&str]) -> Option<Command> {
     if !rustix::process::getuid().is_root() {

@@ -265,7 +265,7 @@ fn a_refusal_says_how_to_come_in_and_schemes_have_no_case() {
 fn the_login_link_is_for_a_terminal_and_for_no_log() {
     let home = Home::sqlite();
     let daemon = home.serve();
-    until("it has greeted", START_MAX, || daemon.process.said().contains("look    matsu tasks").then_some(()));
-    let said = daemon.process.said();
+    until("it has greeted", START_MAX, || daemon.process.printed().contains("look    matsu tasks").then_some(()));
+    let said = daemon.process.printed();
     assert!(!said.contains("login#code") && said.contains("`matsu open`"), "{said}");
 }

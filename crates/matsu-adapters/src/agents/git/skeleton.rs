@@ -53,7 +53,7 @@ impl Skeleton<'_> {
         for path in self.borrows {
             let line = path.to_str().filter(|line| !line.contains('\n') && line.starts_with('/'));
             let line = line.ok_or_else(|| {
-                io::Error::other(format!("the folder {} has a name that git cannot borrow from", path.display()))
+                io::Error::other(format!("git cannot use the objects in {}: its name contains a line break or is not UTF-8; rename the folder", path.display()))
             })?;
             lenders.push_str(line);
             lenders.push('\n');

@@ -1,4 +1,4 @@
-//! The messages between the process that starts a run and its supervisor: one JSON line each.
+//! What a shim or a supervisor starts, and what a shim reports: one JSON line each.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::agents::sandbox::Sandbox;
 use crate::agents::sandbox::state::Keep;
 
-/// The first line: what to start.
+/// What to start: the first line to a shim, and a part of what a supervisor gets.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Order {
     pub program: PathBuf,
@@ -42,7 +42,7 @@ pub struct RunSocket {
 pub enum Stdin {
     Nothing,
     File(PathBuf),
-    /// What comes as [`Word::Input`].
+    /// What the daemon sends to the supervisor as input.
     Pipe,
 }
 
@@ -53,24 +53,11 @@ pub enum EndWord {
     Int,
 }
 
-/// Every later line to the shim.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Word {
-    End,
-    Input { text: String },
-    CloseInput,
-}
-
-/// What the shim says.
+/// What the shim reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    Started {
-        pid: u32,
-    },
     /// Nothing runs.
-    Failed {
-        error: String,
-    },
+    Failed { error: String },
     /// Every process is gone.
     Ended {
         code: Option<i32>,

@@ -1,6 +1,6 @@
 //! The socket of a run: the one way from inside a run to the daemon. What comes in is passed on; the daemon still asks
 //! for the run's token. While no daemon answers, calls are held, and then answered as ones to be repeated.
-#![expect(clippy::disallowed_methods, reason = "connections end with the shim, which has nothing else to do")]
+#![expect(clippy::disallowed_methods, reason = "connections end with the supervisor of the run")]
 
 use std::io;
 use std::path::Path;

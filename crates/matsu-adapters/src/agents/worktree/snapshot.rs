@@ -130,7 +130,7 @@ impl Taking<'_> {
             let path = self.source.top.join(OsStr::from_bytes(name));
             let why = match path.symlink_metadata() {
                 Err(_) => continue,
-                Ok(meta) if meta.is_dir() => "a repository of its own".to_owned(),
+                Ok(meta) if meta.is_dir() => "a separate repository".to_owned(),
                 Ok(meta) if meta.len() > LARGE_BYTES => format!("{} MB", meta.len() / 1_000_000),
                 Ok(meta) if bytes + meta.len() > ALL_BYTES_MAX || files >= FILES_MAX => "too many files".to_owned(),
                 Ok(meta) if meta.is_file() && std::fs::File::open(&path).is_err() => "it cannot be read".to_owned(),

@@ -8,6 +8,7 @@ use crate::chat::Chat;
 use crate::clock::Timestamp;
 use crate::id::{ChatId, JobId, MessageId};
 use crate::job::Lease;
+use crate::language::Language;
 use crate::project::Project;
 use crate::run::Question;
 
@@ -43,11 +44,10 @@ request! {
 pub struct ReadQuestion(pub ChatId);
 request!(ReadQuestion => Option<(JobId, Question)>);
 
-/// Releases chats whose job has ended without an answer, with a line that says why: `line` with `{}` for the
-/// reason.
+/// Releases chats whose job has ended without an answer, with a line that says why.
 #[derive(Clone, Debug)]
 pub struct ReleaseChats {
-    pub line: String,
+    pub language: Language,
     pub now: Timestamp,
 }
 request!(ReleaseChats => Vec<ChatId>);

@@ -91,26 +91,30 @@ pub fn weighed(verification: Verification, confidence: Option<f64>) -> String {
     }
 }
 
-/// What a search came to, on one line.
+fn count(number: u32, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The outcome of a search, on one line.
 #[must_use]
 pub fn search_line(search: &Searched) -> String {
     let mut line = format!(
-        "{}: {}, {} pages read, {} claims",
+        "{}: {}, {} read, {}",
         one_line(&search.query),
         search.status,
-        search.pages_read,
-        search.claims
+        count(search.pages_read, "page"),
+        count(search.claims, "claim")
     );
     if !search.engines.is_empty() {
         line.push_str(&format!(", engines {}", search.engines.join(", ")));
     }
     if search.pages_failed > 0 {
-        line.push_str(&format!(", {} pages could not be read", search.pages_failed));
+        line.push_str(&format!(", {} could not be read", count(search.pages_failed, "page")));
     }
     if search.pages_left > 0 {
         line.push_str(&format!(
-            ", {} pages found and not opened (limit of pages, or nothing new came)",
-            search.pages_left
+            ", {} found and not opened (the page limit was reached, or further pages had nothing new)",
+            count(search.pages_left, "page")
         ));
     }
     if let Some(error) = &search.error {

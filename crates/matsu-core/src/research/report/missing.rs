@@ -51,11 +51,11 @@ fn missing_words(question: &str, findings: &[Finding]) -> Vec<String> {
     let stems = Stems::of_shown(&format!("{question} {said}"));
     let found: HashSet<String> = terms(&said).iter().map(|word| stems.stem(word)).collect();
     let is_missing = |word: &&str| !found.contains(&stems.stem(&fold(word)));
-    telling_words(question).into_iter().filter(is_missing).map(str::to_owned).collect()
+    key_words(question).into_iter().filter(is_missing).map(str::to_owned).collect()
 }
 
 /// The words of a question that say what it is about, each once.
-fn telling_words(question: &str) -> Vec<&str> {
+fn key_words(question: &str) -> Vec<&str> {
     let words = question.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= LETTERS_MIN);
     let mut telling: Vec<&str> = Vec::new();
     for word in words {
@@ -79,7 +79,7 @@ impl Mentions {
         let sample: String = findings.iter().take(SAMPLE).map(|finding| format!("{} ", finding.text)).collect();
         let stems = Stems::of_shown(&format!("{question} {sample}"));
         let is_wide_question = question.chars().any(is_wide);
-        let words = if is_wide_question { Vec::new() } else { telling_words(question) };
+        let words = if is_wide_question { Vec::new() } else { key_words(question) };
         let wanted = words.into_iter().map(|word| stems.stem(&fold(word))).collect();
         Self { stems, wanted }
     }

@@ -18,7 +18,7 @@ use super::Sessions;
 
 /// A session and the token that opens it, which is not kept.
 #[derive(Clone, Debug)]
-pub struct Begun {
+pub struct StartedSession {
     pub session: Session,
     pub token: String,
     pub expires_in: Duration,
@@ -49,7 +49,7 @@ impl Sessions<'_> {
         agent_id: &AgentId,
         key: &str,
         project_id: &ProjectId,
-    ) -> Result<Begun, StoreError> {
+    ) -> Result<StartedSession, StoreError> {
         let known = match self.runtime.store().run(ReadAgent(agent_id.clone())).await {
             Ok(agent) => Some(agent.passkey_hash),
             Err(StoreError::NotFound { .. }) => None,
@@ -77,7 +77,7 @@ impl Sessions<'_> {
     ///
     /// # Errors
     /// A task or chat that is over.
-    pub async fn begin_for_run(self, owner: &Principal, run: StartedAgent) -> Result<Begun, StoreError> {
+    pub async fn begin_for_run(self, owner: &Principal, run: StartedAgent) -> Result<StartedSession, StoreError> {
         let StartedAgent { agent_id, project_id, wanted, job_id, run_id, mode, grants } = run;
         let of_run = |new: NewSession| {
             // It ends with its run; no hour of silence, and no night with the lid closed, ends it before.
@@ -119,7 +119,7 @@ impl Sessions<'_> {
         project_id: ProjectId,
         wanted: WantedFor,
         more: impl FnOnce(NewSession) -> NewSession,
-    ) -> Result<Begun, StoreError> {
+    ) -> Result<StartedSession, StoreError> {
         let (token, now) = (secret::mint(), self.runtime.clock().now());
         let ttl = self.runtime.session_options().ttl;
         let new = NewSession {
@@ -139,6 +139,6 @@ impl Sessions<'_> {
         };
         let session = self.runtime.store().run(more(new)).await?;
         let expires_in = session.expires_at.since(now);
-        Ok(Begun { session, token, expires_in })
+        Ok(StartedSession { session, token, expires_in })
     }
 }

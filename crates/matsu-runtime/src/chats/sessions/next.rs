@@ -98,7 +98,7 @@ impl Sessions<'_> {
             wait_until(self.runtime.hub(), self.runtime.clock(), &topics, Some(deadline), caller, &mut look).await;
         let next = match waited {
             Waited::Ready(answer) => answer?,
-            Waited::CallerGone => return Ok(None),
+            Waited::CallerDisconnected => return Ok(None),
             Waited::Timeout => match look.failure.take() {
                 Some(failure) => return Err(failure),
                 None => Next::Wait(look.at_rest()),

@@ -14,12 +14,12 @@ pub struct Waiters {
 #[derive(Debug, Default)]
 struct Sessions {
     /// By ticket: a greater one came later.
-    waiting: HashMap<SessionId, BTreeMap<u64, Standing>>,
+    waiting: HashMap<SessionId, BTreeMap<u64, WaiterState>>,
     next_ticket: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum WaiterState {
     Waiting,
     Superseded,
 }
@@ -37,7 +37,7 @@ impl Waiters {
         let mut sessions = self.lock();
         sessions.next_ticket += 1;
         let number = sessions.next_ticket;
-        sessions.waiting.entry(session.clone()).or_default().insert(number, Standing::Waiting);
+        sessions.waiting.entry(session.clone()).or_default().insert(number, WaiterState::Waiting);
         drop(sessions);
         Ticket { waiters: Arc::clone(self), session: session.clone(), number }
     }
@@ -59,18 +59,18 @@ impl Ticket {
         let mut sessions = self.waiters.lock();
         let Some(waiting) = sessions.waiting.get_mut(&self.session) else { return true };
         let is_newest = waiting.last_key_value().is_some_and(|(newest, _)| *newest == self.number);
-        if !is_newest || waiting.get(&self.number) == Some(&Standing::Superseded) {
+        if !is_newest || waiting.get(&self.number) == Some(&WaiterState::Superseded) {
             return false;
         }
-        waiting.range_mut(..self.number).for_each(|(_, standing)| *standing = Standing::Superseded);
+        waiting.range_mut(..self.number).for_each(|(_, state)| *state = WaiterState::Superseded);
         true
     }
 
     /// Another waiter got what came while we waited.
     pub fn is_superseded(&self) -> bool {
         let sessions = self.waiters.lock();
-        let standing = sessions.waiting.get(&self.session).and_then(|waiting| waiting.get(&self.number));
-        standing == Some(&Standing::Superseded)
+        let state = sessions.waiting.get(&self.session).and_then(|waiting| waiting.get(&self.number));
+        state == Some(&WaiterState::Superseded)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use tokio::time::Instant;
 
-use matsu_core::limits::COURTESY;
+use matsu_core::limits::SHARE_PAUSE;
 
 #[derive(Debug, Default)]
 pub struct Share {
@@ -32,7 +32,7 @@ impl Share {
             }
             Some(_) => 0,
             None => {
-                self.others_first_until = Some(now + COURTESY);
+                self.others_first_until = Some(now + SHARE_PAUSE);
                 0
             }
         }
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(share.claimable(6, 0, 3, now), 2);
         assert_eq!(share.claimable(6, 2, 3, now), 0, "the others first");
         let later = share.next_look().unwrap();
-        assert_eq!(later, now + COURTESY);
+        assert_eq!(later, now + SHARE_PAUSE);
         assert_eq!(share.claimable(6, 2, 3, now), 0, "woken too early");
         assert_eq!(share.claimable(6, 2, 3, later), 4, "it was not taken");
         assert_eq!(share.claimable(6, 6, 3, later), 0);

@@ -61,7 +61,7 @@ async fn a_caller_that_goes_away_ends_the_wait_even_during_a_read() {
     let mut check = pending::<Check<()>>;
     let wait = wait_until(&hub, &clock, &topics, None, &caller, &mut check);
     let (waited, ()) = tokio::join!(wait, leave);
-    assert_eq!(waited, Waited::CallerGone);
+    assert_eq!(waited, Waited::CallerDisconnected);
     assert_eq!(hub.sleepers(), 0);
 }
 

@@ -90,7 +90,7 @@ impl Stream {
             let ping_at = self.spoke_at + STREAM_PING_EVERY;
             let due_at = self.counts_due_at.map_or(ping_at, |due| due.min(ping_at));
             tokio::select! {
-                () = self.app.shutdown().cancelled() => self.end_with("the server is ending"),
+                () = self.app.shutdown().cancelled() => self.end_with("the server is shutting down"),
                 () = self.subscription.woken() => self.look().await,
                 () = clock.sleep_until(due_at) => self.mark_time().await,
             }

@@ -4,7 +4,7 @@
 //! that writes for the job checks its fence first, so a job that was given up can neither answer nor call another.
 
 use matsu_core::change::ChangeKind;
-use matsu_core::chat::{Chat, ChatState, Message, NewMessage, Sender};
+use matsu_core::chat::{Chat, ChatState, Message, NewMessage, Sender, lines};
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{AgentId, ChatId, JobId, MessageId, SessionId};
 use matsu_core::job::{JobKind, Lease, NewJob, Priority};
@@ -29,7 +29,7 @@ const ASKED: Sql = Sql::both(
     "SELECT jobs.id, jobs.progress_json FROM chats JOIN jobs ON jobs.id = chats.job_id \
      WHERE chats.id = $1 AND jobs.state = 'awaiting_input'",
 );
-const SOMEBODY_THERE: Sql =
+const ACTIVE_SESSION: Sql =
     Sql::both("SELECT 1 FROM sessions WHERE chat_id = $1 AND state = 'active' AND expires_at > $2 LIMIT 1");
 const CALL: Sql = Sql::both("UPDATE chats SET job_id = $2, connecting_since = $3, start_failures = $4 WHERE id = $1");
 const LET_GO: Sql =
@@ -39,7 +39,7 @@ const ACKNOWLEDGE: Sql = Sql::both("UPDATE chats SET acked_seq = $2 WHERE id = $
 const FORGET: Sql = Sql::both("UPDATE chats SET vendor_session = NULL, place = NULL WHERE id = $1");
 const NOTE: Sql = Sql::both("UPDATE chats SET vendor_session = $2, place = $3 WHERE job_id = $1");
 const SESSION_OF_JOB: Sql = Sql::both("SELECT id FROM sessions WHERE job_id = $1 AND state <> 'ended'");
-const DESERTED: Sql = Sql::both(
+const OF_ENDED_JOBS: Sql = Sql::both(
     "SELECT chats.id, chats.job_id, jobs.error_message FROM chats LEFT JOIN jobs ON jobs.id = chats.job_id \
      WHERE chats.job_id IS NOT NULL AND (jobs.id IS NULL OR jobs.finished_at IS NOT NULL) ORDER BY chats.id LIMIT 100",
 );
@@ -67,7 +67,7 @@ pub async fn call_if_needed(tx: &mut Tx<'_>, id: &ChatId, now: Timestamp) -> Res
     let Some(agent) = chat.kind.agent() else { return Ok(false) };
     let Some(definition) = read_agent(tx, agent).await?.definition else { return Ok(false) };
     let is_paused = read_project(tx, &chat.project_id).await?.status == ProjectStatus::Paused;
-    let is_there = tx.row(&SOMEBODY_THERE, params![id, now]).await?.is_some();
+    let is_there = tx.row(&ACTIVE_SESSION, params![id, now]).await?.is_some();
     let needed = chat.state == ChatState::Open && chat.has_unread() && !is_paused && !is_there;
     if needed && called(tx, id).await?.job.is_none() {
         call(tx, &chat, definition, 0, now, now).await?;
@@ -150,7 +150,7 @@ impl Transition for BeginTurn {
         let Some(chat) = chat_of(tx, &self.lease).await? else { return Ok(None) };
         // An earlier attempt of this job may have left its session behind.
         end_sessions(tx, &self.lease.job_id, self.now).await?;
-        let is_there = tx.row(&SOMEBODY_THERE, params![&chat.id, self.now]).await?.is_some();
+        let is_there = tx.row(&ACTIVE_SESSION, params![&chat.id, self.now]).await?.is_some();
         let messages = match chat.state {
             ChatState::Open if !is_there => pending(tx, &chat, chat.acked_seq, self.rows_max).await?,
             _ => Vec::new(),
@@ -298,17 +298,21 @@ async fn system_message(tx: &mut Tx<'_>, chat: &Chat, line: &str, now: Timestamp
 impl Transition for ReleaseChats {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<ChatId>, StoreError> {
         let mut released = Vec::new();
-        for row in tx.rows(&DESERTED, params![]).await? {
+        for row in tx.rows(&OF_ENDED_JOBS, params![]).await? {
             let mut c = row.columns();
             let (id, job) = (ChatId::from_text(c.text()?), JobId::from_text(c.text()?));
-            let why = c.opt_text()?.unwrap_or_else(|| "it was stopped".to_owned());
+            let why = c.opt_text()?;
             let chat = lock(tx, &id).await?;
             // Its last word may have come before we had the lock.
             if called(tx, &id).await?.job.as_ref() != Some(&job) {
                 continue;
             }
             end_sessions(tx, &job, self.now).await?;
-            system_message(tx, &chat, &self.line.replace("{}", &why), self.now).await?;
+            let line = match why {
+                Some(why) => lines::failed(self.language, &why, None),
+                None => lines::called_off(self.language),
+            };
+            system_message(tx, &chat, &line, self.now).await?;
             tx.run(&LET_GO, params![&id]).await?;
             let chat = read(tx, &id).await?;
             announce(tx, &chat, ChangeKind::ChatState, self.now).await?;

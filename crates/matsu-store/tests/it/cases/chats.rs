@@ -110,7 +110,7 @@ pub async fn speaking_acknowledges_what_came_over_the_same_connection(t: TestSto
     assert_eq!(acked().await, third.seq);
 }
 
-pub async fn a_reply_is_awaited_until_somebody_replies(t: TestStore) {
+pub async fn a_reply_is_awaited_until_a_message_replies(t: TestStore) {
     t.new_agent("worker").await;
     let chat = t.open_chat("worker").await.chat;
     let session = t.begin("worker").await.unwrap();

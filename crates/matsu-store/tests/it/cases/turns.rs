@@ -7,6 +7,7 @@ use matsu_core::chat::{Chat, Sender};
 use matsu_core::clock::Clock;
 use matsu_core::id::{AgentId, ChatId, ProjectId, RunId, SessionId};
 use matsu_core::job::{Job, JobKind, JobState, Lease};
+use matsu_core::language::Language;
 use matsu_core::ports::store::{
     AnswerQuestion, BeginTurn, Conversation, EndTurn, ListMessages, MessageFilter, NewSession, NoteSession,
     ParkForInput, ReadAnswer, ReadChat, ReadQuestion, ReadSession, ReleaseChats, ResumeFromInput, SessionNote, Turn,
@@ -241,7 +242,7 @@ pub async fn a_job_that_ends_without_a_word_leaves_a_line(t: TestStore) {
     turn(&t, &job).await.unwrap();
     let session = come(&t, &job, &chat.id).await;
     assert!(
-        t.store.run(ReleaseChats { line: "why: {}".to_owned(), now: t.now() }).await.unwrap().is_empty(),
+        t.store.run(ReleaseChats { language: Language::English, now: t.now() }).await.unwrap().is_empty(),
         "a job works for it"
     );
     let end = matsu_core::job::JobEnd::Failed {
@@ -252,11 +253,14 @@ pub async fn a_job_that_ends_without_a_word_leaves_a_line(t: TestStore) {
     };
     assert_eq!(t.finish(&lease(&job), end).await.unwrap(), JobState::Failed);
     assert_eq!(
-        t.store.run(ReleaseChats { line: "why: {}".to_owned(), now: t.now() }).await.unwrap(),
+        t.store.run(ReleaseChats { language: Language::English, now: t.now() }).await.unwrap(),
         [chat.id.clone()]
     );
-    assert!(t.store.run(ReleaseChats { line: "why: {}".to_owned(), now: t.now() }).await.unwrap().is_empty(), "once");
-    assert_eq!(said(&t, &chat.id).await[1..], [(Sender::System, "why: too long".to_owned())]);
+    assert!(t.store.run(ReleaseChats { language: Language::English, now: t.now() }).await.unwrap().is_empty(), "once");
+    assert_eq!(
+        said(&t, &chat.id).await[1..],
+        [(Sender::System, "The agent could not answer: too long. Write again to call it again.".to_owned())]
+    );
     assert_eq!(t.store.run(ReadSession(session.id.clone())).await.unwrap().end_reason, Some(EndReason::ProcessEnded));
     t.message(&chat.id, "again").await;
     assert_eq!(turn(&t, &call(&t).await).await.unwrap().messages.len(), 2);

@@ -34,7 +34,7 @@ impl Stage {
     }
 
     /// Returns once a connection waits for what the other connection holds.
-    async fn somebody_waits(&self) {
+    async fn a_statement_waits(&self) {
         let pid: i32 = self.other.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))";
         while self.watcher.query_one(waiting, &[&pid]).await.unwrap().get::<_, i64>(0) == 0 {
@@ -62,7 +62,7 @@ async fn waking_a_delayed_job_never_deadlocks_with_a_stop() {
     stage.t.pass(Duration::from_secs(2));
     stage.lock(&task.id).await;
     let stopping = async {
-        stage.somebody_waits().await;
+        stage.a_statement_waits().await;
         // What a stop does next. It must not have to wait for the claim, which waits for it.
         let cancel = stage.change("UPDATE jobs SET state = 'cancelled' WHERE id = $1", id.as_str());
         let at_once = Clock::system().within(Duration::from_millis(700), cancel).await;
@@ -81,7 +81,7 @@ async fn a_child_started_while_a_stop_waits_is_stopped_too() {
     let child = stage.t.agent(1).await;
     stage.lock(&parent.id).await;
     let starting = async {
-        stage.somebody_waits().await;
+        stage.a_statement_waits().await;
         let adopt = format!("UPDATE tasks SET parent_id = '{}', depth = 1 WHERE id = $1", parent.id);
         stage.change(&adopt, child.id.as_str()).await;
         stage.commit().await;
@@ -100,7 +100,7 @@ async fn an_end_counts_although_the_job_was_parked_in_the_same_moment() {
     let job = stage.t.claim_one().await;
     stage.lock(&task.id).await;
     let parking = async {
-        stage.somebody_waits().await;
+        stage.a_statement_waits().await;
         stage.change("UPDATE jobs SET state = 'awaiting_input' WHERE id = $1", job.id.as_str()).await;
         stage.change("UPDATE tasks SET n_running = 0, n_awaiting_input = 1 WHERE id = $1", task.id.as_str()).await;
         stage.commit().await;
@@ -123,7 +123,7 @@ async fn a_job_claimed_while_its_node_is_reaped_is_settled_with_its_task() {
     stage.lock(&first.id).await;
     let second: Task = stage.t.agent(1).await;
     let claiming = async {
-        stage.somebody_waits().await;
+        stage.a_statement_waits().await;
         let claimed = stage.t.store.run(claim).await.unwrap().claimed;
         stage.commit().await;
         ids(&claimed)
@@ -152,7 +152,7 @@ async fn a_permit_that_another_connection_has_locked_is_freed_with_its_job_all_t
     let mut request = stage.t.claim_request(&stage.t.node, 5, 100);
     request.finishes.push(Finish { lease: lease(&claimed[0]), end: completed() });
     let letting_go = async {
-        stage.somebody_waits().await;
+        stage.a_statement_waits().await;
         stage.commit().await;
     };
     let (outcome, ()) = tokio::join!(stage.t.store.run(request), letting_go);

@@ -14,7 +14,7 @@ use crate::harness::TestStore;
 
 /// What the child printed before it died.
 #[derive(Default)]
-struct Said {
+struct ChildReport {
     /// One for each time it was started. It may go on with jobs of an earlier one.
     tasks: Vec<TaskId>,
     queued: HashSet<JobId>,
@@ -23,7 +23,7 @@ struct Said {
 }
 
 /// Lets the child write until it has printed `lines` lines, then kills it and reads what was still in the pipe.
-fn write_and_kill(path: &std::path::Path, lines: usize, said: &mut Said) {
+fn write_and_kill(path: &std::path::Path, lines: usize, said: &mut ChildReport) {
     let mut child = child::command("write", path).spawn().unwrap();
     let mut printed = 0;
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
@@ -51,7 +51,7 @@ fn write_and_kill(path: &std::path::Path, lines: usize, said: &mut Said) {
 #[tokio::test]
 async fn every_acknowledged_write_survives_being_killed() {
     let (_folder, path) = fresh();
-    let mut said = Said::default();
+    let mut said = ChildReport::default();
     for round in 0..6 {
         // Now at the first write, now in the middle of hundreds.
         write_and_kill(&path, 1 + round * 97, &mut said);
@@ -71,7 +71,7 @@ async fn every_acknowledged_write_survives_being_killed() {
 }
 
 /// Compares what was printed with what is stored, and the counts with the rows. Returns how many jobs run.
-async fn check(test: &TestStore, said: &Said) -> i64 {
+async fn check(test: &TestStore, said: &ChildReport) -> i64 {
     let mut counts: HashMap<TaskId, JobCounts> = HashMap::new();
     let mut stored = HashSet::new();
     let mut completed = HashSet::new();

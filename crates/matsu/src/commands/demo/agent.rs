@@ -94,9 +94,9 @@ async fn wake(client: &Client, narrator: &Narrator, suffix: &str) -> Result<Dura
     };
     let ((said, woken_at), spoken) = tokio::try_join!(waiting, speaking)?;
     let woken_after = woken_at.duration_since(spoken);
-    narrator.line("   agent    holds get_next_action: no call, no token, until there is something to do");
+    narrator.line("   agent    waits in one call of get_next_action, without further calls or tokens");
     narrator.line(&format!("   person   “{}”", field(&said["messages"][0], "content")));
-    narrator.line(&format!("   agent    has it {:.1} ms after it was sent", woken_after.as_secs_f64() * 1000.0));
+    narrator.line(&format!("   agent    receives it {:.1} ms after it was sent", woken_after.as_secs_f64() * 1000.0));
     session.call("send_message", json!({ "content": "See the claim above." })).await?;
     session.call("logout", json!({})).await?;
     Ok(woken_after)
@@ -119,6 +119,6 @@ async fn interrupt(client: &Client, narrator: &Narrator, suffix: &str) -> Result
     let instruction = field(order, "instruction");
     narrator.line(&format!("   agent    reads: {} {instruction}", field(order, "message")));
     let done = session.call("report_completed", json!({ "result": "blocked", "summary": "stopped" })).await?;
-    narrator.line(&format!("   agent    does so; the task is {}", field(&done, "status")));
+    narrator.line(&format!("   agent    reports that it has stopped; the task is {}", field(&done, "status")));
     Ok((notice, instruction))
 }

@@ -200,7 +200,7 @@ fn a_repository_inside_the_tree_is_named_and_left_alone() {
     let mut client = bench.client();
     let (task, end) = write(&mut client, "ls -d nested 2>&1 | grep -c 'No such'; echo more >> a.txt");
     assert_eq!(end["result"], "1\n", "{end}");
-    assert_eq!(end["changes"]["not_in_base"], json!(["nested/ (a repository of its own)"]), "{end}");
+    assert_eq!(end["changes"]["not_in_base"], json!(["nested/ (a separate repository)"]), "{end}");
     review_and_apply(&bench, &task);
     assert_eq!((read(&bench.root, "a.txt").as_str(), read(&nested, "a.txt").as_str()), ("a\nmore\n", "a\n"));
 }

@@ -121,7 +121,7 @@ fn own_tool(case: &Case, tools: &[String]) -> Reply {
 
 #[test]
 fn a_block_lands_at_its_next_tool_call() {
-    for_each_of("a block lands at a tool call of its own", is_meant, |case, place| {
+    for_each_of("a block stops the agent at its next built-in tool call", is_meant, |case, place| {
         let bed = Talk::new(case, place, "", move |asked| obeys_a_block(case, asked));
         bed.stage.good("POST", "/agents", &json!({ "id": "ada", "name": "ada", "definition": case.name }));
         let task = bed.stage.task("ada");

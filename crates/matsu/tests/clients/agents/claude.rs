@@ -175,7 +175,7 @@ fn a_wait_that_is_stopped_leaves_the_work_alone() {
         assert!(answer.as_ref().is_some_and(|answer| answer["result"].is_object()), "{answer:?}");
     }
     assert_eq!(session.http.status_of(&task), "running");
-    println!("result: a wait that is stopped leaves the work alone | claude | yes");
+    println!("result: stopping a wait does not stop the work | claude | yes");
 }
 
 #[test]

@@ -195,7 +195,7 @@ impl Workplace {
     fn ask(&self, prompt: &str, within: Duration) -> String {
         let mut child = self.begin(prompt);
         let ended = until_or("the client has ended", within, || child.try_wait().unwrap());
-        let said = self.said();
+        let said = self.printed();
         if ended.is_none() {
             let _ = child.kill();
             let _ = child.wait();
@@ -229,7 +229,7 @@ impl Workplace {
     }
 
     /// What the client printed.
-    pub fn said(&self) -> String {
+    pub fn printed(&self) -> String {
         std::fs::read_to_string(self.home.path("client.log")).unwrap_or_default()
     }
 
@@ -394,7 +394,7 @@ fn connect_brings_an_unread_result_without_a_poll() {
 
 #[test]
 fn connect_comes_out_of_files_that_were_used() {
-    for_each("`connect --undo` after use leaves nothing of ours, and the rest as it was", |user, programs| {
+    for_each("`connect --undo` after use removes everything of Matsu and nothing else", |user, programs| {
         let workplace = Workplace::new(user, programs, |_| Reply::text("My turn is over."));
         workplace.ask("Hello.", SOON);
         answer(&workplace.home, &["connect", user.name, "--undo"]);

@@ -192,7 +192,7 @@ fn delegate(user: &'static User, programs: &Path, fault: Fault, name: &str, numb
         seen.turns
     );
     if !is_delivered {
-        eprintln!("{}: {name}: {:?}\n{}", user.name(), seen.task, workplace.said());
+        eprintln!("{}: {name}: {:?}\n{}", user.name(), seen.task, workplace.printed());
     }
     is_delivered && is_hit && seen.again == 0
 }

@@ -195,7 +195,7 @@ fn a_prompt_goes_in_and_the_text_comes_out_and_the_conversation_goes_on() {
 
 #[test]
 fn a_run_that_is_cancelled_leaves_no_process() {
-    for_each("cancelled in mid-run, no process left", |case, place| {
+    for_each("cancelled during a run, no process left", |case, place| {
         // A `sleep` of another program on this machine never has this length.
         let nap = format!("{}.{}", 70_000 + std::process::id() % 10_000, case.name.len());
         let command = format!("setsid sleep {nap} & sleep {nap}");
@@ -252,7 +252,7 @@ fn a_tool_of_ours_is_called_from_inside_a_run() {
 
 #[test]
 fn a_login_is_used_where_it_lies() {
-    for_each("the user's login used, not copied", |case, place| {
+    for_each("the user's login is used and not copied", |case, place| {
         let bed = Bed::new(case, place, true, |_| Reply::text("logged in"));
         bed.completes(&bed.start(json!({ "message": "who am I" })), "logged in");
         assert!(

@@ -27,7 +27,7 @@ fn printed(bed: &Bed, printed: &Mutex<Vec<String>>, mode: &str) -> (String, Stri
 #[test]
 fn codex_runs_commands_in_its_own_sandbox_inside_ours_or_the_reply_says_not() {
     for_each_of(
-        "its own sandbox works inside ours, or is off and the reply says so",
+        "its sandbox works inside Matsu's, or is off and the reply says so",
         |case| case.name == "codex",
         |case, place| {
             let results = Arc::new(Mutex::new(Vec::new()));

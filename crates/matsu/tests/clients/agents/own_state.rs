@@ -105,8 +105,11 @@ fn plants(case: &'static Case, place: &Place, is_logged_in: bool) {
 
 #[test]
 fn what_a_run_plants_in_its_own_state_is_gone_with_it() {
-    for_each("hooks and settings that a run plants are gone with it (sealed), or the reply says not", |case, place| {
-        plants(case, place, true);
-        plants(case, place, false);
-    });
+    for_each(
+        "hooks and settings that a run writes are removed with the run (sealed), or the reply says that they are not",
+        |case, place| {
+            plants(case, place, true);
+            plants(case, place, false);
+        },
+    );
 }

@@ -36,7 +36,7 @@ fn asked(bed: &Bed, answer: Value) -> String {
 #[test]
 fn a_question_parks_and_its_answer_goes_on() {
     for_each_of(
-        "a question parks, its answer goes on",
+        "a question stops the run until it is answered",
         |case| case.name == "claude",
         |case, place| {
             let bed = Bed::with(case, place, false, "", |asked| match asked.results.is_empty() {

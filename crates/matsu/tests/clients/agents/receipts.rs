@@ -60,7 +60,7 @@ fn started(bed: &Bed, more: Value) -> Value {
 #[test]
 fn a_failed_check_is_repaired_by_the_second_turn_of_the_same_conversation() {
     for_each_of(
-        "a failed check goes back, the second turn repairs it",
+        "a failed check is sent back, and the second turn passes it",
         |case| ["claude", "codex"].contains(&case.name),
         |case, place| {
             let turns = Turns::default();

@@ -123,7 +123,7 @@ impl Drop for Vendors {
 #[test]
 fn a_login_that_is_renewed_is_renewed_where_it_lies() {
     for_each_of(
-        "a renewed login lands in the user's file",
+        "a renewed login is written to the user's file",
         |case| RENEWALS.iter().any(|renewal| renewal.name == case.name),
         |case, place| {
             let renewal = RENEWALS.iter().find(|renewal| renewal.name == case.name).unwrap();

@@ -73,7 +73,7 @@ fn offered(model: &ModelServer) -> Vec<(Vec<String>, bool)> {
 #[test]
 fn a_subscription_reads_judges_and_writes_the_report() {
     for_each_of(
-        "a research written by it as agent: model",
+        "research with it as the model (`agent:NAME`)",
         |_| true,
         |case, place| {
             let model = format!("agent:{}", case.name);

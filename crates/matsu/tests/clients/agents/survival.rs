@@ -35,7 +35,7 @@ fn vendor_session(bed: &Bed, task: &str) -> String {
 #[test]
 fn a_turn_ends_although_its_daemon_is_killed_in_the_middle() {
     for_each_of(
-        "daemon killed in mid-turn, result arrives",
+        "daemon killed during a turn, the result arrives",
         |_| true,
         |case, place| {
             let may_answer = Arc::new(AtomicBool::new(false));

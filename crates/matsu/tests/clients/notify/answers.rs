@@ -17,7 +17,7 @@ fn status_of(daemon: &Daemon, task: &str) -> String {
 }
 
 fn log_has(daemon: &Daemon, text: &str) {
-    until(&format!("the log has: {text}"), SOON, || daemon.said().contains(text).then_some(()));
+    until(&format!("the log has: {text}"), SOON, || daemon.printed().contains(text).then_some(()));
 }
 
 #[test]
@@ -114,5 +114,5 @@ fn a_button_of_telegram_answers_and_a_press_in_another_chat_does_not() {
         (&shown.json()["callback_query_id"], &shown.json()["text"]),
         (&json!("press 8"), &json!("Answered: yes"))
     );
-    assert!(!daemon.said().contains("token-of-the-bot"), "the log does not show the token");
+    assert!(!daemon.printed().contains("token-of-the-bot"), "the log does not show the token");
 }

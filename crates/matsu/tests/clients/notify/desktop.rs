@@ -52,7 +52,7 @@ fn dunst_shows_what_came_while_no_desktop_was_there_and_text_is_no_markup() {
     let daemon = home.serve();
     start(&daemon, "script", "echo 'if a < b & c: <b>bold</b>'");
     until("that nothing shows notices is noticed", SOON, || {
-        daemon.said().contains("a notice could not be sent").then_some(())
+        daemon.printed().contains("a notice could not be sent").then_some(())
     });
     desktop.show_notices();
     let shown =

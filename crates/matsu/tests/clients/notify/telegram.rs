@@ -73,7 +73,7 @@ fn a_phone_on_an_emulator_of_telegram_gets_messages_after_an_outage_and_answers(
     let daemon = home.serve();
     phone.say("down");
     let done = start(&daemon, "script", "echo the result");
-    until("the outage is noticed", SOON, || daemon.said().contains("a notice could not be sent").then_some(()));
+    until("the outage is noticed", SOON, || daemon.printed().contains("a notice could not be sent").then_some(()));
     phone.say("up");
     let message = phone.next();
     assert_eq!(message["chat_id"], "42", "{message}");
@@ -85,7 +85,7 @@ fn a_phone_on_an_emulator_of_telegram_gets_messages_after_an_outage_and_answers(
     assert!(question["text"].as_str().unwrap().contains("Go on?"), "{question}");
     let status = || daemon.http().says("get_task_status", &json!({ "task_id": asks }))["status"].clone();
     phone.say("666 0");
-    until("a press in another chat is noticed", SOON, || daemon.said().contains("in another chat").then_some(()));
+    until("a press in another chat is noticed", SOON, || daemon.printed().contains("in another chat").then_some(()));
     assert_eq!(status(), "input_required");
     phone.say("42 0");
     until("the answer arrived", SOON, || (status() == "completed").then_some(()));

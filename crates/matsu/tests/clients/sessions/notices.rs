@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::home::until;
 
-use super::stage::{Said, Stage, call_over_stdio, text};
+use super::stage::{Stage, ToolAnswer, call_over_stdio, text};
 
-fn actions(said: &Said) -> Vec<String> {
+fn actions(said: &ToolAnswer) -> Vec<String> {
     said.body["notifications"].as_array().unwrap().iter().map(|one| text(&one["action"])).collect()
 }
 
@@ -98,7 +98,7 @@ fn what_is_given_is_marked_and_nothing_else() {
     send(json!({ "message": "first" }));
     let interrupt = send(json!({ "type": "interrupt", "message": "second", "instruction": "Stop." }));
     let look = agent.call("get_notifications", json!({ "mark_as_read": false }));
-    let messages = |said: &Said| -> Vec<String> {
+    let messages = |said: &ToolAnswer| -> Vec<String> {
         said.body["notifications"].as_array().unwrap().iter().map(|one| text(&one["message"])).collect()
     };
     assert_eq!(messages(&look), ["second", "first"], "newest first");

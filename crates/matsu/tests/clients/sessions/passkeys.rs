@@ -84,5 +84,5 @@ fn a_malformed_passkey_is_repeated_nowhere() {
         assert!(said.text.contains("passkey") && !said.text.contains("canary"), "{said:?}");
         assert!(!said.body.to_string().contains("canary"), "{said:?}");
     }
-    assert!(!stage.daemon.said().contains("canary"), "{}", stage.daemon.said());
+    assert!(!stage.daemon.printed().contains("canary"), "{}", stage.daemon.printed());
 }

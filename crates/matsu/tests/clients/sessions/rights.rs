@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::http::{headers_for, modern};
 use crate::stdio::Client;
 
-use super::stage::{Said, Stage, call_over_stdio, text};
+use super::stage::{Stage, ToolAnswer, call_over_stdio, text};
 
 #[test]
 fn a_session_sees_its_own_and_its_given_tasks_and_no_others() {
@@ -77,13 +77,13 @@ fn a_session_token_opens_mcp_and_nothing_else() {
     let mut all: Vec<(&str, &str)> = headers.to_vec();
     all.extend(lines.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     let reply = stage.http().send("POST", "/mcp?tools=all", &all, body.to_string().as_bytes());
-    assert_eq!(Said::of(&reply.json(), std::time::Duration::ZERO).action(), "wait");
+    assert_eq!(ToolAnswer::of(&reply.json(), std::time::Duration::ZERO).action(), "wait");
     let mut body = body;
     body["params"]["_meta"]["matsu/session"] = json!(token);
     let owner = format!("Bearer {}", stage.http().token);
     all[1].1 = &owner;
     let reply = stage.http().send("POST", "/mcp?tools=all", &all, body.to_string().as_bytes());
-    assert_eq!(Said::of(&reply.json(), std::time::Duration::ZERO).action(), "wait");
+    assert_eq!(ToolAnswer::of(&reply.json(), std::time::Duration::ZERO).action(), "wait");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_wrong_passkey_and_an_unknown_agent_are_refused_alike() {
     let unknown = super::stage::Agent { http: stage.http().clone(), token: Some("not a token".to_owned()) };
     assert_eq!(unknown.next(json!({})).code(), "SESSION_INVALID");
     assert_eq!(unauthenticated.next(json!({})).body["details"]["param_name"], "session_token");
-    assert!(!stage.daemon.said().contains(&passkey), "no secret in the log");
+    assert!(!stage.daemon.printed().contains(&passkey), "no secret in the log");
 }
 
 #[test]

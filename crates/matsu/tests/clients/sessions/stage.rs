@@ -27,7 +27,7 @@ fn waiter(name: &str) -> String {
 
 /// The answer of a tool: both halves, and how long it took.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct ToolAnswer {
     pub body: Value,
     pub text: String,
     pub is_error: bool,
@@ -209,14 +209,14 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub fn call(&self, tool: &str, mut arguments: Value) -> Said {
+    pub fn call(&self, tool: &str, mut arguments: Value) -> ToolAnswer {
         if let Some(token) = &self.token {
             arguments["session_token"] = json!(token);
         }
         let body = modern("tools/call", json!({ "name": tool, "arguments": arguments }));
         let began = Instant::now();
         let reply = self.http.send("POST", "/mcp?tools=all", &self.headers(&body), body.to_string().as_bytes());
-        Said::of(&reply.json(), began.elapsed())
+        ToolAnswer::of(&reply.json(), began.elapsed())
     }
 
     /// Sends a request and disconnects without taking the answer.
@@ -233,7 +233,7 @@ impl Agent {
         std::thread::sleep(after);
     }
 
-    pub fn next(&self, arguments: Value) -> Said {
+    pub fn next(&self, arguments: Value) -> ToolAnswer {
         self.call("get_next_action", arguments)
     }
 
@@ -258,7 +258,7 @@ fn leak(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
-impl Said {
+impl ToolAnswer {
     #[track_caller]
     pub fn of(answer: &Value, took: Duration) -> Self {
         let result = &answer["result"];
@@ -290,13 +290,13 @@ impl Said {
 }
 
 /// A client on stdio that calls as a session.
-pub fn call_over_stdio(client: &mut Client, token: Option<&str>, tool: &str, mut arguments: Value) -> Said {
+pub fn call_over_stdio(client: &mut Client, token: Option<&str>, tool: &str, mut arguments: Value) -> ToolAnswer {
     if let Some(token) = token {
         arguments["session_token"] = json!(token);
     }
     let began = Instant::now();
     let id = client.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
-    Said::of(&client.answer(id), began.elapsed())
+    ToolAnswer::of(&client.answer(id), began.elapsed())
 }
 
 pub fn text(value: &Value) -> String {

@@ -48,7 +48,7 @@ fn resuming_voids_the_order_and_a_new_session_is_not_stopped() {
     let agent = stage.authenticated("worker", &passkey);
     stage.steer(&task, "blocked");
     stage.steer(&task, "running");
-    assert_eq!(stage.status(&task), "running", "somebody still works on it");
+    assert_eq!(stage.status(&task), "running", "an agent still works on it");
     let said = agent.next(json!({}));
     assert_eq!((said.action(), said.body["notification"].as_str()), ("work", Some("no notifications")));
     stage.steer(&task, "blocked");

@@ -14,10 +14,10 @@ use crate::api::Api;
 use crate::events::Events;
 use crate::home::Home;
 
-const SECRET: &str = "the secret of somebody else";
+const SECRET: &str = "the secret of another user";
 
 /// A token of another person, put into the store while no daemon serves it.
-fn let_somebody_else_in(home: &Home) {
+fn add_another_user(home: &Home) {
     std::fs::create_dir_all(home.data_dir()).unwrap();
     let url = format!("sqlite:{}", home.data("matsu.db").display());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -25,7 +25,7 @@ fn let_somebody_else_in(home: &Home) {
         let options = OpenOptions { synchronous: Synchronous::Full, clock: Clock::system() };
         let opened = matsu_store::open(&url, options).await.unwrap();
         let now = Clock::system().now();
-        let (name, principal) = ("somebody else".to_owned(), Principal::from_text("user:somebody-else"));
+        let (name, principal) = ("another user".to_owned(), Principal::from_text("user:another"));
         let secret_hash = matsu_server::auth::hash(SECRET);
         opened.store.run(PutUser { user: principal.clone(), roots: vec![], now }).await.unwrap();
         let token = NewToken {
@@ -45,7 +45,7 @@ fn let_somebody_else_in(home: &Home) {
 #[test]
 fn a_chat_with_models_is_known_to_its_owner_only() {
     let home = home();
-    let_somebody_else_in(&home);
+    add_another_user(&home);
     let daemon = serve(&home);
     let other = Api { token: SECRET.to_owned(), ..daemon.api.clone() };
     let follow = |api: &Api| Events::open(api, "/api/v1/events", &[&format!("Authorization: Bearer {}", api.token)]);

@@ -81,7 +81,7 @@ fn a_key_is_not_shown_by_rest_in_the_log_in_the_arguments_or_in_the_store() {
     let doctor = daemon.api.get("/api/v1/doctor").to_string();
     for (place, text) in [
         ("REST", now.to_string()),
-        ("log", daemon.process.said()),
+        ("log", daemon.process.printed()),
         ("argv", arguments),
         ("store", store),
         ("doctor", doctor),

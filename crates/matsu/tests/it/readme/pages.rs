@@ -92,7 +92,7 @@ fn what_the_book_shows_can_be_typed_in_a_repository() {
             let mut typed = reader.typed(&format!("set -e\n{script}"));
             typed.current_dir(&work);
             let ran = run(typed);
-            assert_eq!(ran.code, 0, "{page}: {script}: {ran:?}\n{}", daemon.process.said());
+            assert_eq!(ran.code, 0, "{page}: {script}: {ran:?}\n{}", daemon.process.printed());
         }
     }
 }

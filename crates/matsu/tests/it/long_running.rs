@@ -70,7 +70,7 @@ fn a_flood_of_refused_requests_is_a_few_lines_in_the_log() {
         let refused = daemon.api.send_raw("GET", "/api/v1/tasks", &["Authorization: Bearer nope"], b"").unwrap();
         assert_eq!(refused.status, 401);
     }
-    let lines = daemon.process.said().matches("request refused").count();
+    let lines = daemon.process.printed().matches("request refused").count();
     assert!((1..=40).contains(&lines), "{lines} lines");
     let metrics = daemon.api.send("GET", "/metrics", None).unwrap().body;
     assert!(metrics.contains("matsu_requests_refused_total 300"), "{metrics}");

@@ -23,7 +23,7 @@ struct Identity {
 const KNOWN_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub struct Sight {
+pub struct KnownSessions {
     known: Mutex<HashMap<SessionId, Identity>>,
 }
 
@@ -47,8 +47,8 @@ impl Access<'_> {
     }
 
     async fn identity(self, id: &SessionId) -> Result<Option<Identity>, StoreError> {
-        let sight = self.runtime.part::<Sight>();
-        if let Some(identity) = sight.known.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
+        let sessions = self.runtime.part::<KnownSessions>();
+        if let Some(identity) = sessions.known.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
             return Ok(Some(identity.clone()));
         }
         let session = match self.runtime.store().run(ReadSession(id.clone())).await {
@@ -62,7 +62,7 @@ impl Access<'_> {
             project: session.project_id,
             task: session.task_id,
         };
-        let mut known = sight.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = sessions.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN_MAX {
             known.clear();
         }

@@ -16,10 +16,10 @@ pub struct Seen {
 #[must_use]
 pub fn seen_by(mut history: Vec<Entry>, takes: &[&str]) -> Seen {
     let last_line = history.iter().rposition(|entry| entry.role == Role::User).unwrap_or(0);
-    let mut sight = Sight { takes, images_left: IMAGES_SENT_MAX, bytes_left: IMAGES_SENT_BYTES_MAX };
+    let mut filter = ImageFilter { takes, images_left: IMAGES_SENT_MAX, bytes_left: IMAGES_SENT_BYTES_MAX };
     let mut newly_hidden = 0;
     for (at, entry) in history.iter_mut().enumerate().rev() {
-        let hidden = entry.content.iter_mut().rev().map(|item| sight.filter(item)).sum::<usize>();
+        let hidden = entry.content.iter_mut().rev().map(|item| filter.filter(item)).sum::<usize>();
         if at >= last_line {
             newly_hidden += hidden;
         }
@@ -27,13 +27,13 @@ pub fn seen_by(mut history: Vec<Entry>, takes: &[&str]) -> Seen {
     Seen { history, newly_hidden }
 }
 
-struct Sight<'a> {
+struct ImageFilter<'a> {
     takes: &'a [&'a str],
     images_left: usize,
     bytes_left: usize,
 }
 
-impl Sight<'_> {
+impl ImageFilter<'_> {
     /// How many images of this item are hidden.
     fn filter(&mut self, item: &mut Item) -> usize {
         match item {

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use matsu_core::job::end::clip;
-use matsu_core::language::Language;
+use crate::job::end::clip;
+use crate::language::Language;
 
 /// Characters of a reason that are shown.
 const REASON_CHARS_MAX: usize = 1_000;
 
 /// It failed, and is tried again by itself or by the next message.
+#[must_use]
 pub fn failed(language: Language, why: &str, again_in: Option<Duration>) -> String {
     let why = clip(why, REASON_CHARS_MAX);
     match (language, again_in.map(|pause| pause.as_secs())) {
@@ -31,8 +32,9 @@ pub fn failed(language: Language, why: &str, again_in: Option<Duration>) -> Stri
     }
 }
 
-/// It ended well and had nothing to say.
-pub fn silent(language: Language) -> String {
+/// The program ended successfully without an answer.
+#[must_use]
+pub fn no_answer(language: Language) -> String {
     match language {
         Language::English => "The agent ended without an answer.",
         Language::Japanese => "エージェントは応答せずに終了しました。",
@@ -42,6 +44,7 @@ pub fn silent(language: Language) -> String {
 }
 
 /// What the agent has asked and a person has answered.
+#[must_use]
 pub fn answered(language: Language, question: &str, answer: &str) -> String {
     let (question, answer) = (clip(question, REASON_CHARS_MAX), clip(answer, REASON_CHARS_MAX));
     match language {
@@ -52,6 +55,7 @@ pub fn answered(language: Language, question: &str, answer: &str) -> String {
 }
 
 /// A person has stopped it.
+#[must_use]
 pub fn called_off(language: Language) -> String {
     match language {
         Language::English => "The agent was stopped.",
@@ -62,6 +66,7 @@ pub fn called_off(language: Language) -> String {
 }
 
 /// Appended to the last message that is kept of a very long answer.
+#[must_use]
 pub fn cut(language: Language) -> &'static str {
     match language {
         Language::English => "[The answer is longer; the rest was not kept.]",
@@ -71,11 +76,29 @@ pub fn cut(language: Language) -> &'static str {
 }
 
 /// It was started and made no call: a reason, to be put into a sentence.
+#[must_use]
 pub fn never_came(language: Language, within: Duration) -> String {
     let seconds = within.as_secs();
     match language {
         Language::English => format!("it was started and did not connect within {seconds} s"),
         Language::Japanese => format!("起動しましたが、{seconds}秒以内に接続しませんでした"),
         Language::Korean => format!("시작되었지만 {seconds}초 안에 연결하지 않았습니다"),
+    }
+}
+
+/// It was called and did not connect in time.
+#[must_use]
+pub fn no_show(language: Language, after: Duration) -> String {
+    let seconds = after.as_secs();
+    match language {
+        Language::English => {
+            format!("The agent has not connected within {seconds} seconds. Write again to call it again.")
+        }
+        Language::Japanese => {
+            format!("エージェントが{seconds}秒以内に接続しませんでした。もう一度送信すると再度呼び出します。")
+        }
+        Language::Korean => {
+            format!("에이전트가 {seconds}초 안에 연결하지 않았습니다. 다시 메시지를 보내면 다시 호출합니다.")
+        }
     }
 }

@@ -3,8 +3,8 @@
 
 use super::config::ProviderConfig;
 
-/// Families that see, wherever they run.
-const SEEING: &[&str] = &[
+/// Families that take images, on any server.
+const WITH_IMAGES: &[&str] = &[
     "claude",
     "gemini",
     "gemma3",
@@ -26,15 +26,16 @@ const SEEING: &[&str] = &[
     "vl:",
 ];
 
-/// Models of the vendors' own that do not, though the others of the vendor do.
-const BLIND: &[&str] = &["gpt-3.5", "o1-mini", "o1-preview", "o3-mini", "embedding", "claude-2", "claude-instant"];
+/// Models that take no images, although other models of their vendor do.
+const WITHOUT_IMAGES: &[&str] =
+    &["gpt-3.5", "o1-mini", "o1-preview", "o3-mini", "embedding", "claude-2", "claude-instant"];
 
 pub fn takes_images(config: &ProviderConfig) -> bool {
     let model = config.model.to_lowercase();
     let is_any = |families: &[&str]| families.iter().any(|family| model.contains(family));
     // Behind an address of its own there may be any model.
     let is_vendor = config.base_url.is_none() && config.wire != "ollama";
-    !is_any(BLIND) && (is_vendor || is_any(SEEING))
+    !is_any(WITHOUT_IMAGES) && (is_vendor || is_any(WITH_IMAGES))
 }
 
 #[cfg(test)]

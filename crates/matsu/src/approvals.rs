@@ -1,4 +1,4 @@
-//! Approvals for good, in a file of the data directory: for each project the tools that run without a question. The file
+//! Permanent approvals, in a file of the data directory: for each project the tools that run without a question. The file
 //! is written whole and swapped in, and only its owner can read it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,7 @@ impl StandingApprovals for FileApprovals {
         match self.read() {
             Ok(all) => all.get(&self.project).is_some_and(|tools| tools.contains(tool)),
             Err(error) => {
-                tracing::warn!(error = %format!("{error:#}"), "standing approvals are not used");
+                tracing::warn!(error = %format!("{error:#}"), "stored approvals cannot be read, so each tool call is asked about");
                 false
             }
         }

@@ -17,7 +17,7 @@ use matsu_core::research::search::EngineFailure;
 
 use crate::runtime::Runtime;
 
-use super::halt::Halt;
+use super::stop_cause::StopCause;
 use crate::runtime::ResearchKit;
 
 /// An engine whose turn is further away than this is not waited for by a search that holds a permit.
@@ -49,7 +49,7 @@ pub async fn ask(
     kit: &ResearchKit,
     named: &[String],
     request: &EngineRequest,
-) -> Result<EngineReplies, Halt> {
+) -> Result<EngineReplies, StopCause> {
     let engines = kit.engines(named);
     let asked = join_all(engines.iter().map(|engine| ask_one(runtime, kit, engine, request))).await;
     let mut answers = EngineReplies::default();
@@ -86,7 +86,7 @@ pub async fn ask(
         (false, true) => (ErrorCode::AllEnginesBlocked, in_words(&answers.failures), Retry::Never),
         (false, false) => (ErrorCode::SerpSearchFailed, in_words(&answers.failures), Retry::IfAllowed),
     };
-    Err(Halt::Failed { code, why, retry })
+    Err(StopCause::Failed { code, why, retry })
 }
 
 /// The reason of an engine that answered with an empty list.

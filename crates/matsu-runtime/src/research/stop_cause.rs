@@ -19,7 +19,7 @@ const LAST_MOMENT: Duration = GRACE.saturating_sub(TICK.saturating_mul(4));
 
 /// Something that ends the work on a search.
 #[derive(Debug)]
-pub enum Halt {
+pub enum StopCause {
     /// Nothing of this attempt counts any more.
     LeaseLost,
     /// A pause or a shutdown: go on from the checkpoint another time.
@@ -29,14 +29,14 @@ pub enum Halt {
     /// The job's own error. `retry` says whether it may pass.
     Failed { code: ErrorCode, why: String, retry: Retry },
     /// The model of research does not answer. A job that cannot do without it fails.
-    ModelAway { code: ErrorCode, why: String, retry: Retry },
+    ModelUnavailable { code: ErrorCode, why: String, retry: Retry },
     /// Every address that is left must wait.
     NotBefore(Timestamp),
     /// Every address that is left needs a login.
     AwaitingLogin,
 }
 
-impl From<StoreError> for Halt {
+impl From<StoreError> for StopCause {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::LeaseLost(_) => Self::LeaseLost,
@@ -55,36 +55,36 @@ pub fn kit_of(cx: &JobContext) -> Result<Arc<ResearchKit>, JobEnd> {
 }
 
 /// Does the work of a job of research, until it is done or the job must leave it.
-pub async fn until_halted<T>(
+pub async fn until_stopped<T>(
     cx: &JobContext,
     kit: &ResearchKit,
-    work: impl Future<Output = Result<T, Halt>>,
-) -> Result<T, Halt> {
+    work: impl Future<Output = Result<T, StopCause>>,
+) -> Result<T, StopCause> {
     tokio::select! {
         biased;
-        halt = wait_for_stop(cx) => Err(halt),
+        cause = wait_for_stop(cx) => Err(cause),
         done = work => done,
-        halt = wait_for_time(cx, kit.settings.search_time_max) => Err(halt),
+        cause = wait_for_time(cx, kit.settings.search_time_max) => Err(cause),
     }
 }
 
 /// Returns when the task's seconds are spent, or the job has had its time.
-async fn wait_for_time(cx: &JobContext, time_max: Duration) -> Halt {
+async fn wait_for_time(cx: &JobContext, time_max: Duration) -> StopCause {
     match count_seconds(cx, time_max).await {
         Ok(TimeOver::Budget) => {
             let why = "the task's time is used up".to_owned();
-            Halt::Enough { code: ErrorCode::BudgetExhausted, why }
+            StopCause::Enough { code: ErrorCode::BudgetExhausted, why }
         }
         Ok(TimeOver::Job) => {
             let why = format!("it took longer than {} s", time_max.as_secs());
-            Halt::Enough { code: ErrorCode::PipelineTimeout, why }
+            StopCause::Enough { code: ErrorCode::PipelineTimeout, why }
         }
         Err(error) => error.into(),
     }
 }
 
 /// Returns when the body must leave its work, and how.
-async fn wait_for_stop(cx: &JobContext) -> Halt {
+async fn wait_for_stop(cx: &JobContext) -> StopCause {
     let word = cx.stop.stop_requested().await;
     if word == StopLevel::EndSoon {
         let more = tokio::select! {
@@ -94,8 +94,8 @@ async fn wait_for_stop(cx: &JobContext) -> Halt {
         };
         if more.is_none() {
             let why = "the task was stopped before the search was done".to_owned();
-            return Halt::Enough { code: ErrorCode::TaskStopped, why };
+            return StopCause::Enough { code: ErrorCode::TaskStopped, why };
         }
     }
-    Halt::Stopped
+    StopCause::Stopped
 }
