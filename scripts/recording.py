@@ -29,7 +29,7 @@ COMMANDS = [
     "matsu doctor",
     "matsu setup --yes",
     "matsu demo",
-    'matsu research "does waiting cost a query" --dir docs',
+    'matsu research "How long are unread results kept?" --dir docs',
     "matsu tasks",
     "matsu connect --undo",
 ]

@@ -86,7 +86,7 @@ class Target:
         size = sum(len(data) for data, _ in files.values()) // 1024
         control = (
             f"Package: {RELEASE['deb']}\nVersion: {VERSION}\nArchitecture: {self.names['deb']}\nMaintainer: {RELEASE['maintainer']}\n"
-            f"Installed-Size: {size}\nDepends: libc6 (>= {self.glibc[0]}.{self.glibc[1]}), libgcc-s1, ca-certificates\nSuggests: bubblewrap\nSection: utils\n"
+            f"Installed-Size: {size}\nDepends: libc6 (>= {self.glibc[0]}.{self.glibc[1]}), libgcc-s1, ca-certificates\nSuggests: git (>= 1:2.41), libnotify-bin, chromium\nSection: utils\n"
             f"Priority: optional\nHomepage: {RELEASE['repository']}\nDescription: {RELEASE['summary']}\n"
             " One program with a server for MCP, a page and a command line.\n"
         )

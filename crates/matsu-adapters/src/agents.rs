@@ -38,6 +38,7 @@ mod worktree;
 pub use command_line::MARKER;
 pub use confinement::ConfineOptions;
 pub use definition::QuotaPart;
+pub use git::git_version;
 pub use host::{CliHost, HostOptions};
 pub use live::is_session_id;
 pub use reloading::ReloadingHost;

@@ -85,7 +85,7 @@ use crate::{logging, relay};
 
 /// Run slow work in the background and wait for it in one call.
 #[derive(Parser)]
-#[command(name = "matsu", version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "matsu", version, propagate_version = true, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -93,7 +93,7 @@ pub struct Cli {
     pub command: Option<Command>,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused or failed; 2 the command line is wrong; \
+const AFTER_HELP: &str = "First steps: matsu setup; matsu demo; matsu open; matsu doctor.\n\nExit codes: 0 done; 1 refused or failed; 2 the command line is wrong; \
     3 a waited-for task failed; 4 a waited-for task was cancelled; 5 the wait ended before the task did; \
     6 a waited-for task asks a question.";
 
@@ -215,11 +215,27 @@ pub enum Command {
 }
 
 /// What `matsu` alone means: the first time on a terminal, `matsu setup`.
-pub fn without_arguments(global: &Global) -> Option<Command> {
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let config = Config::load(global, &Flags::default()).ok()?;
-    (is_terminal && !config.paths.data_dir.exists()).then(|| Command::Setup(setup::Setup::default()))
+///
+/// # Errors
+/// On a terminal, the settings cannot be used.
+pub fn without_arguments(global: &Global) -> Result<Option<Command>> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Ok(None);
+    }
+    if Config::load(global, &Flags::default())?.paths.data_dir.exists() {
+        return Ok(None);
+    }
+    if !global.json {
+        say!("{FIRST_START}");
+    }
+    Ok(Some(Command::Setup(setup::Setup::default())))
 }
+
+const FIRST_START: &str = "\
+Matsu runs slow work for AI agents and keeps its results. This is its first start here: `matsu setup` connects your AI clients.
+Nothing is written before you have seen it and agreed. An empty line takes the default; Ctrl-C ends the questions.
+`matsu --help` lists all commands.
+";
 
 /// The list of commands on stderr, because a command is missing.
 pub fn help() -> ExitCode {
@@ -322,11 +338,15 @@ fn task_id(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// The widest cell that a column is made for.
+const CELL: usize = 50;
+
 /// Prints rows in columns as wide as they must be.
 fn print_table(head: &[&str], rows: &[Vec<String>]) {
+    // A longer cell makes its own line longer, and no other.
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+        cells.filter(|count| *count <= CELL).chain([head[column].chars().count()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let line = |cells: Vec<&str>| {

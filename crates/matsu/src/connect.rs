@@ -10,5 +10,6 @@ pub mod record;
 mod saved;
 
 pub use clients::{CLIENTS, Client};
+pub use json_text::ByHand;
 pub use pieces::Wish;
 pub use record::{RecordState, Undone};

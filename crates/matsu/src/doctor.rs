@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use matsu_adapters::agents::git_version;
 use matsu_core::clock::Clock;
 use matsu_core::confinement::{Confinement, show_confinement};
 use matsu_core::ports::agent::{MachineConfinement, ProbeDepth};
@@ -100,11 +101,12 @@ impl Findings {
 
 /// `depth`: how far agents' programs are asked about themselves.
 pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
-    let (store, daemon, port, agents, models, servers, engines, research_model) = tokio::join!(
+    let (store, daemon, port, agents, git, models, servers, engines, research_model) = tokio::join!(
         store(config),
         daemon(config),
         port(config),
         agents(config, depth),
+        git(config),
         models::providers(config),
         models::servers(config),
         research::engines(config),
@@ -121,6 +123,7 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
         program::on_path(config),
         port,
         agents,
+        git,
         runs,
         secrets,
         clock(),
@@ -136,6 +139,14 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
     findings.extend(notify::channels(config).await);
     findings.extend(starts::failed(config).await);
     Findings(findings)
+}
+
+/// Debian 12 and Ubuntu 22.04 have a version that is too old.
+async fn git(config: &Config) -> Finding {
+    match git_version(&config.environment).await {
+        Ok(version) => good("git", version),
+        Err(error) => note("git", error, "only runs of agents that change files in a repository need it"),
+    }
 }
 
 async fn store(config: &Config) -> Finding {

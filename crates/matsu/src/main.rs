@@ -34,10 +34,13 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = commands::Cli::parse();
-    let Some(command) = cli.command.or_else(|| commands::without_arguments(&cli.global)) else {
-        return commands::help();
-    };
     let json = cli.global.json;
+    let command =
+        match cli.command.map_or_else(|| commands::without_arguments(&cli.global), |command| Ok(Some(command))) {
+            Ok(Some(command)) => command,
+            Ok(None) => return commands::help(),
+            Err(error) => return commands::fail(&error, json),
+        };
     let ended = match command {
         commands::Command::Mcp(args) => commands::mcp::run(&cli.global, &args),
         command => event_loop::on_all_cores(commands::run(cli.global, command)),

@@ -5,16 +5,21 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 /// A folder of Matsu's own, for its user alone; one that was there before is closed to others.
 pub fn make_private_folder(folder: &Path) -> Result<()> {
-    make_folder(folder)?;
+    make_data_folder(folder)?;
     let Ok(meta) = fs::metadata(folder) else { return Ok(()) };
     if meta.permissions().mode() & STICKY != 0 {
         bail!("{} is a folder that all users share; choose another with --data-dir", folder.display());
     }
     close_to_others(folder, &meta)
+}
+
+/// A folder that `--data-dir` chooses.
+pub fn make_data_folder(folder: &Path) -> Result<()> {
+    make_folder(folder).map_err(|error| anyhow!("{error:#}; choose another folder with --data-dir"))
 }
 
 /// A folder that a user named for one file of ours. One that was there before is left as it is, if it is ours.
@@ -24,12 +29,12 @@ pub fn make_folder(folder: &Path) -> Result<()> {
     }
     if let Ok(meta) = fs::metadata(folder) {
         if meta.uid() != rustix::process::getuid().as_raw() {
-            bail!("{} belongs to another user; choose another folder with --data-dir", folder.display());
+            bail!("{} belongs to another user", folder.display());
         }
         return Ok(());
     }
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("cannot make the folder {}; choose another with --data-dir", folder.display()))
+    made.with_context(|| format!("cannot make the folder {}", folder.display()))
 }
 
 /// Takes away what others may do with a file or folder of ours.

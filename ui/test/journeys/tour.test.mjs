@@ -71,10 +71,10 @@ async function lookAround(page) {
   await page.keyboard.press('t');
   await page.getByRole('heading', { level: 1, name: 'Tasks' }).waitFor();
   await page.keyboard.press('/');
-  await page.keyboard.type('does waiting cost');
+  await page.keyboard.type('unread results kept');
   await page.getByRole('status').filter({ hasText: 'showing 1 of' }).waitFor();
   await page.keyboard.press('Enter');
-  await page.getByRole('heading', { level: 1, name: 'does waiting cost a query' }).waitFor();
+  await page.getByRole('heading', { level: 1, name: 'How long are unread results kept?' }).waitFor();
   await page.getByRole('tab', { name: /Graph/ }).click();
   await page.locator('canvas[data-settled="true"]').waitFor({ timeout: 60_000 });
   assert.ok(Number(await page.locator('canvas').getAttribute('data-nodes')) > 1, 'its evidence is drawn');

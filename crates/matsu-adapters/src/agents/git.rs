@@ -143,6 +143,14 @@ impl<'a> Call<'a> {
     }
 }
 
+/// The version of the git that runs of agents use.
+///
+/// # Errors
+/// There is none, or it is too old.
+pub async fn git_version(environment: &BTreeMap<String, String>) -> Result<String, String> {
+    Git::find(environment)?.check_version().await
+}
+
 impl Git {
     pub fn find(own: &BTreeMap<String, String>) -> Result<Self, String> {
         let path = own.get("PATH").map_or("", String::as_str);
@@ -177,16 +185,18 @@ impl Git {
         vec![home.join(".gitconfig"), config.join("git")]
     }
 
+    /// What it says about its version.
+    ///
     /// # Errors
     /// Too old, or it does not answer.
-    pub async fn check_version(&self) -> Result<(), String> {
+    pub async fn check_version(&self) -> Result<String, String> {
         let env = self.environment(Whose::Ours);
         let ask = Ask { args: vec!["version".to_owned()], within: GIT_MAX, ..Ask::new(&self.program, &env) };
         let answered = process::ask(ask).await.ok_or("git does not answer")?;
         let text = String::from_utf8_lossy(&answered.stdout).trim().to_owned();
         let (major, minor) = GIT_MIN;
         match version_of(&text) {
-            Some(version) if version >= GIT_MIN => Ok(()),
+            Some(version) if version >= GIT_MIN => Ok(text),
             _ => Err(format!(
                 "git is too old: `{text}`; version {major}.{minor} or newer is needed. Update git, or use \
                  isolation none"

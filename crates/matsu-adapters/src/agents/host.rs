@@ -248,7 +248,11 @@ fn not_installed(definition: &Definition) -> StartError {
     let message = if definition.command == THIS_PROGRAM {
         format!("{} has no model to ask; configure one (see providers in the configuration)", definition.name)
     } else {
-        format!("{} is not installed: {} was not found", definition.name, definition.command)
+        format!(
+            "{} is not installed: {} was not found on the PATH of the daemon. Install it, or use another agent \
+             (list_agents or `matsu agents` names them)",
+            definition.name, definition.command
+        )
     };
     StartError { code: ErrorCode::AgentNotInstalled, message }
 }

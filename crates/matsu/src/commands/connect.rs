@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::{Context, lasting, print_json};
 use crate::cli::Global;
 use crate::connect::pieces::{self, Edit};
 use crate::connect::record::Change;
-use crate::connect::{CLIENTS, Client, RecordState, Undone, Wish, record};
+use crate::connect::{ByHand, CLIENTS, Client, RecordState, Undone, Wish, record};
 use crate::homes::Homes;
 use crate::service;
 
@@ -51,14 +51,47 @@ pub fn run(cx: &Context, global: &Global, args: &Connect) -> Result<ExitCode> {
     if clients.is_empty() {
         bail!("no AI client was found; name one to set it up anyway, for instance `matsu connect claude`");
     }
+    // A client that was named and cannot be set up is an error; of all clients, those with an own entry stay as they are.
+    let left_out = if args.client.is_some() { Vec::new() } else { by_hand(cx, global, &homes, &clients) };
+    let clients: Vec<_> =
+        clients.into_iter().filter(|client| !left_out.iter().any(|left| left.client.name == client.name)).collect();
+    if !cx.json {
+        left_out.iter().for_each(|left| say!("{}", left.line()));
+    }
     let plans = plans(cx, global, &homes, &clients, args.hooks)?;
-    if !args.yes && !agreed(&plans)? {
+    if !args.yes && !plans.is_empty() && !agreed(&plans)? {
         say!("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }
     record::apply(&cx.config.paths.data_dir, &changes(&plans))?;
-    report(cx, &plans, args.hooks);
+    report(cx, &plans, &left_out, args.hooks);
     Ok(ExitCode::SUCCESS)
+}
+
+/// A client that is not set up, because its file has an entry of the same name that a person made.
+pub struct LeftOut {
+    pub client: &'static Client,
+    reason: String,
+}
+
+impl LeftOut {
+    pub fn line(&self) -> String {
+        format!("{} stays as it is: {}", self.client.title, self.reason)
+    }
+
+    pub fn json(&self) -> Value {
+        json!({ "client": self.client.name, "reason": self.reason })
+    }
+}
+
+/// Those of these clients that a person has set up.
+pub fn by_hand(cx: &Context, global: &Global, homes: &Homes, clients: &[&'static Client]) -> Vec<LeftOut> {
+    // Any other error is found again, and reported, where everything is planned.
+    let left_out = |client: &&'static Client| match plans(cx, global, homes, &[*client], false) {
+        Err(error) if error.is::<ByHand>() => Some(LeftOut { client, reason: format!("{error:#}") }),
+        _ => None,
+    };
+    clients.iter().filter_map(left_out).collect()
 }
 
 /// What would be written for these clients. A client that is connected is planned from the start: against its files
@@ -73,9 +106,17 @@ pub fn plans(
     let wish = Wish { program: lasting::program()?, options: options(cx, global)?, hooks };
     let edits = |client: &'static Client| {
         let texts = record::texts_without(&cx.config.paths.data_dir, client.name)?;
-        Ok((client, pieces::edits(client, homes, &wish, &texts)?))
+        let edits = pieces::edits(client, homes, &wish, &texts);
+        Ok((client, edits.map_err(|error| if error.is::<ByHand>() { error } else { with_next_step(&error) })?))
     };
     clients.iter().copied().map(edits).collect()
+}
+
+/// A file that cannot be read or changed keeps the other clients from being connected too.
+fn with_next_step(error: &anyhow::Error) -> anyhow::Error {
+    anyhow!(
+        "{error:#}. Correct that file and run this again, or connect the other clients by name: `matsu connect NAME`"
+    )
 }
 
 /// A client that is connected is written anew.
@@ -113,7 +154,7 @@ fn agreed(plans: &[(&Client, Vec<Edit>)]) -> Result<bool> {
     Ask::new(false)?.yes_or_no("Write this?", false)
 }
 
-fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)], hooks: bool) {
+fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)], left_out: &[LeftOut], hooks: bool) {
     if cx.json {
         let clients = plans.iter().map(|(client, edits)| {
             json!({
@@ -125,7 +166,12 @@ fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)], hooks: bool) {
                 "after": client.after,
             })
         });
-        print_json(&json!({ "ok": true, "clients": clients.collect::<Vec<Value>>() }));
+        let left_out = left_out.iter().map(LeftOut::json).collect::<Vec<_>>();
+        print_json(&json!({ "ok": true, "clients": clients.collect::<Vec<Value>>(), "left_out": left_out }));
+        return;
+    }
+    if plans.is_empty() {
+        say!("nothing was changed");
         return;
     }
     for (client, edits) in plans {

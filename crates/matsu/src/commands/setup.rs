@@ -32,6 +32,8 @@ pub struct Setup {
 /// What the answers come to.
 struct Plan {
     clients: Vec<(&'static Client, Vec<Edit>)>,
+    /// These stay as they are.
+    left_out: Vec<connect::LeftOut>,
     hooks: bool,
     service: bool,
     settings: Option<Edit>,
@@ -50,7 +52,8 @@ pub fn run(cx: &Context, global: &Global, args: &Setup) -> Result<ExitCode> {
         show(cx, global, &plan)?;
     }
     if plan.is_empty() {
-        return finish(cx, &plan, "nothing", "There is nothing to set up: every client that was found is connected.");
+        let words = format!("There is nothing to set up{}", nothing(cx, &homes)?);
+        return finish(cx, &plan, "nothing", &words);
     }
     if args.dry_run {
         return finish(cx, &plan, "shown", "Nothing was written.");
@@ -110,9 +113,15 @@ fn show_found(cx: &Context, homes: &Homes) -> Result<()> {
 
 fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan> {
     let mut chosen = Vec::new();
-    for client in CLIENTS.iter().filter(|client| client.is_installed(homes)) {
+    let installed: Vec<&Client> = CLIENTS.iter().filter(|client| client.is_installed(homes)).collect();
+    let left_out = connect::by_hand(cx, global, homes, &installed);
+    if !cx.json {
+        left_out.iter().for_each(|left| say!("{}", left.line()));
+    }
+    for client in installed {
         let is_connected = connect::record_state(cx, client)? == RecordState::Whole;
-        if !is_connected && ask.yes_or_no(&format!("Connect {}?", client.title), true)? {
+        let is_asked = !is_connected && !left_out.iter().any(|left| left.client.name == client.name);
+        if is_asked && ask.yes_or_no(&format!("Connect {}?", client.title), true)? {
             chosen.push(client);
         }
     }
@@ -129,7 +138,7 @@ fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan> 
         true => with_channel(cx, homes, ask, &typed)?,
         false => settings::edit(cx, homes, &typed, None)?,
     };
-    Ok(Plan { clients, hooks, service, settings })
+    Ok(Plan { clients, left_out, hooks, service, settings })
 }
 
 /// What was typed, once it can be written. Nothing can always be written.
@@ -164,11 +173,28 @@ fn show(cx: &Context, global: &Global, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// Why, and what a person without a client does next.
+fn nothing(cx: &Context, homes: &Homes) -> Result<&'static str> {
+    let mut installed = CLIENTS.iter().filter(|client| client.is_installed(homes)).peekable();
+    if installed.peek().is_none() {
+        return Ok(
+            ": no AI client was found. Install one, then run this again; any other MCP client can start `matsu mcp`.",
+        );
+    }
+    for client in installed {
+        if connect::record_state(cx, client)? != RecordState::Whole {
+            return Ok(".");
+        }
+    }
+    Ok(": every client that was found is connected.")
+}
+
 fn finish(cx: &Context, plan: &Plan, outcome: &str, words: &str) -> Result<ExitCode> {
     if cx.json {
         print_json(&json!({
             "outcome": outcome,
             "clients": plan.clients.iter().map(|(client, _)| client.name).collect::<Vec<_>>(),
+            "left_out": plan.left_out.iter().map(connect::LeftOut::json).collect::<Vec<_>>(),
             "hooks": plan.hooks,
             "service": plan.service,
             "files": plan.edits().map(|edit| &edit.file).collect::<Vec<_>>(),
@@ -181,6 +207,8 @@ fn finish(cx: &Context, plan: &Plan, outcome: &str, words: &str) -> Result<ExitC
         for (client, _) in &plan.clients {
             say!("  {}: {}", client.title, client.after);
         }
+    }
+    if matches!(outcome, "written" | "nothing") {
         say!("Look around: matsu demo · matsu doctor · matsu open");
     }
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::key::Key;
 use super::keys::KEYS;
@@ -64,7 +64,10 @@ impl Layers {
     /// Unknown keys are errors: a setting that is not read is worse than none.
     pub fn read_file(&mut self, file: &Path) -> Result<()> {
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", file.display()))?;
+        let table = text.parse::<toml::Table>();
+        // Its text ends with an empty line.
+        let table =
+            table.map_err(|error| anyhow!("{} is not valid TOML: {}", file.display(), error.to_string().trim_end()))?;
         let mut found = Vec::new();
         flatten("", &toml::Value::Table(table), &mut found);
         for (name, value) in found {

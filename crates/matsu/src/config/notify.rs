@@ -204,9 +204,12 @@ fn rules(name: &str, fields: &Fields, way: &Way) -> Result<NoticeRules> {
 fn secret(name: &str, fields: &Fields, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<String>> {
     let secret = match (fields.get("secret_env"), fields.get("secret_file")) {
         (Some(_), Some(_)) => bail!("notify.{name} has secret_env and secret_file; set one of them"),
-        (Some(from), None) => {
-            variable(from).with_context(|| format!("notify.{name}: the environment variable {from} is not set"))?
-        }
+        (Some(from), None) => variable(from).with_context(|| {
+            format!(
+                "notify.{name}: the environment variable {from} is not set for this process; set it before Matsu is \
+                     started, or write the secret into a file and name that with secret_file"
+            )
+        })?,
         (None, Some(file)) => {
             std::fs::read_to_string(file).with_context(|| format!("notify.{name}.secret_file: cannot read {file}"))?
         }

@@ -5,6 +5,11 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// A person has made the entry that Matsu would write.
+#[derive(Debug, thiserror::Error)]
+#[error("it already has an entry {0:?} that Matsu did not write; to let Matsu set it up, remove that entry first")]
+pub struct ByHand(pub String);
+
 /// Where a value stands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
@@ -62,7 +67,7 @@ pub fn insert_member(text: &str, path: &[&str], key: &str, value: &Value) -> Res
         }
     }
     if member(text, object, key)?.is_some() {
-        bail!("there is already a {key:?} that Matsu did not write; remove it first");
+        return Err(ByHand(key.to_owned()).into());
     }
     Ok(put(text, object, &format!("{}: {value}", quoted(key)), placed(1)))
 }

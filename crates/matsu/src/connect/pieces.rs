@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::clients::{Client, Hooks, Servers, Timeout};
-use super::json_text::{Inserted, JsonSpan, insert_element, insert_member, take_out};
+use super::json_text::{ByHand, Inserted, JsonSpan, insert_element, insert_member, take_out};
 use crate::homes::Homes;
 
 /// What a person asked for.
@@ -133,7 +133,7 @@ pub fn insert_table(text: &str, program: &str, args: &[String], timeout: Timeout
     let parsed: toml::Table = text.parse().context("this is not TOML")?;
     match parsed.get("mcp_servers") {
         Some(toml::Value::Table(servers)) if servers.contains_key("matsu") => {
-            bail!("there is already an [mcp_servers.matsu] that Matsu did not write; remove it first")
+            return Err(ByHand("matsu".to_owned()).into());
         }
         Some(toml::Value::Table(_)) | None => {}
         Some(_) => bail!("mcp_servers is not a table"),

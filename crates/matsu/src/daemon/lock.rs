@@ -15,7 +15,7 @@ impl ServeLock {
     /// `None`: another process has it. (Rust opens files close-on-exec, so no child can hold it for us.)
     pub fn try_take(path: &Path) -> Result<Option<Self>> {
         if let Some(folder) = path.parent() {
-            crate::private_files::make_folder(folder)?;
+            crate::private_files::make_data_folder(folder)?;
         }
         let file = OpenOptions::new()
             .create(true)

@@ -221,7 +221,7 @@ fn the_doctor_finds_what_is_wrong() {
     let healthy = home.run_json(&["doctor"]);
     assert_eq!(healthy["ok"], true, "{healthy:#}");
     let what: Vec<_> = healthy["findings"].as_array().unwrap().iter().map(|f| f["what"].clone()).collect();
-    let own = ["store", "disk", "daemon", "service", "program", "http", "agents", "runs", "secrets", "clock"];
+    let own = ["store", "disk", "daemon", "service", "program", "http", "agents", "git", "runs", "secrets", "clock"];
     assert_eq!(what, [&own[..], &["https", "models", "mcp", "engines", "folders", "browser", "research"]].concat());
 
     std::fs::set_permissions(home.data("token"), std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -236,6 +236,29 @@ fn the_doctor_finds_what_is_wrong() {
     std::fs::write(&broken, "no store at all ".repeat(1_000)).unwrap();
     let sick = home.run(&["doctor", "--json", "--store", &format!("sqlite:{}", broken.display())]);
     assert_eq!((sick.code, &sick.json()["ok"]), (1, &json!(false)), "{sick:?}");
+}
+
+#[test]
+fn the_doctor_names_a_git_that_is_too_old() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::sqlite().with_variable("PATH", folder.path().display().to_string());
+    let git = || {
+        let found = home.run_json(&["doctor"])["findings"].as_array().unwrap().clone();
+        found.into_iter().find(|finding| finding["what"] == "git").unwrap()
+    };
+    let none = git();
+    assert!(none["state"] == "note" && none["detail"].as_str().unwrap().contains("is not installed"), "{none}");
+    let say = |version: &str| {
+        std::fs::write(folder.path().join("git"), format!("#!/bin/sh\necho git version {version}\n")).unwrap();
+        std::fs::set_permissions(folder.path().join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    say("2.39.5");
+    let old = git();
+    assert!(old["state"] == "note" && old["detail"].as_str().unwrap().contains("2.41"), "{old}");
+    assert!(old["advice"].as_str().unwrap().contains("change files in a repository"), "{old}");
+    say("2.47.3");
+    assert_eq!((git()["state"].as_str(), git()["detail"].as_str()), (Some("ok"), Some("git version 2.47.3")));
 }
 
 #[test]

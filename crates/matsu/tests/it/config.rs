@@ -54,6 +54,18 @@ fn the_file_in_the_home_folder_is_read_without_being_named() {
 }
 
 #[test]
+fn a_long_value_makes_only_its_own_line_long() {
+    let home = Home::sqlite();
+    let shown = run(home.bare(&["config", "show"])).good().out;
+    let line = |key: &str| shown.lines().find(|line| line.starts_with(key)).unwrap();
+    assert!(line("agents.read ").len() > 200, "{shown}");
+    assert!(line("KEY ").find(" FROM ").is_some_and(|at| at < 90), "{shown}");
+    for key in ["server.port ", "wait.hold_max ", "log.level "] {
+        assert!(line(key).chars().count() < 140, "{}", line(key));
+    }
+}
+
+#[test]
 fn a_mistake_in_the_settings_is_named_with_what_was_meant() {
     let home = Home::sqlite();
     let with_file = |text: &str| {
@@ -62,7 +74,9 @@ fn a_mistake_in_the_settings_is_named_with_what_was_meant() {
     };
     assert_refused(&with_file("[server]\nprot = 1\n"), &["server.prot", "did you mean server.port?"]);
     assert_refused(&with_file("[server]\nport = 99999\n"), &["server.port", "0 to 65535", "config.toml"]);
-    assert_refused(&with_file("[server\n"), &["config.toml", "TOML"]);
+    let broken = with_file("[server\n");
+    assert_refused(&broken, &["config.toml", "TOML"]);
+    assert!(!broken.err.ends_with("\n\n"), "no empty line at the end: {broken:?}");
     let missing = run(home.bare(&["tasks", "--config", "/nowhere/config.toml"]));
     assert_refused(&missing, &["/nowhere/config.toml"]);
     let odd = home.bare(&["config", "show"]);

@@ -154,6 +154,7 @@ fn a_second_time_that_fails_leaves_the_first_as_it_was() {
     fs::write(home.path(".cursor/mcp.json"), "{ broken").unwrap();
     let broken = home.run(&["connect", "--yes"]);
     assert!(broken.code == 1 && broken.err.contains(".cursor/mcp.json"), "{broken:?}");
+    assert!(broken.err.contains("`matsu connect NAME`"), "what to do next: {broken:?}");
     assert_eq!(of_claude(), connected);
     assert_eq!(read(&home.path(".codex/config.toml")), FILES[3].1, "nothing of the others was written");
     // Also what cannot be written, after others were.
@@ -173,6 +174,37 @@ fn a_second_time_that_fails_leaves_the_first_as_it_was() {
     assert_eq!(read(&home.path(".claude/settings.json")), FILES[2].1, "hooks that are not wished any more go");
     home.run(&["connect", "--undo"]).good();
     for (name, text) in FILES {
+        assert_eq!(read(&home.path(name)), *text, "{name}");
+    }
+}
+
+#[test]
+fn an_entry_that_a_person_made_stays_and_the_other_clients_are_connected() {
+    let home = home().with_variable("PATH", "/usr/bin:/bin");
+    let own = "{ \"mcpServers\": { \"matsu\": { \"command\": \"matsu\", \"args\": [\"mcp\"] } } }\n";
+    fs::write(home.path(".gemini/settings.json"), own).unwrap();
+    let table = "[mcp_servers.matsu]\ncommand = 'matsu'\nargs = ['mcp']\n";
+    fs::write(home.path(".codex/config.toml"), table).unwrap();
+    let named = home.run(&["connect", "gemini", "--yes"]);
+    assert!(named.code == 1 && named.err.contains("remove that entry first"), "{named:?}");
+    let shown = home.run_json(&["setup", "--dry-run"]);
+    let names = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|left| left["client"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&shown["left_out"]), ["codex", "gemini"], "{shown}");
+
+    let done = home.run(&["connect", "--yes", "--hooks"]).good();
+    assert!(
+        done.out.contains("Gemini CLI stays as it is") && done.out.contains("Codex stays as it is"),
+        "{}",
+        done.out
+    );
+    assert!(done.out.contains("Claude Code: connected") && done.out.contains("Cursor: connected"), "{}", done.out);
+    assert_eq!(read(&home.path(".gemini/settings.json")), own);
+    assert_eq!(read(&home.path(".codex/config.toml")), table);
+    assert!(!home.path(".codex/AGENTS.md").exists() && !home.path(".codex/hooks.json").exists());
+    home.run(&["connect", "--undo"]).good();
+    for (name, text) in FILES.iter().filter(|(name, _)| !name.contains("gemini") && !name.contains("codex")) {
         assert_eq!(read(&home.path(name)), *text, "{name}");
     }
 }

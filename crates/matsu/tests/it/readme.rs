@@ -94,10 +94,37 @@ fn what_the_readme_shows_can_be_typed() {
             let line = typable(command).replace("127.0.0.1:7878", &daemon.api.address.to_string());
             let ran = run(reader.typed(&line));
             assert_eq!(ran.code, 0, "{file}: {command}: {ran:?}");
+            if command.starts_with("matsu research") {
+                let answer = ran.out.split("## Answer").nth(1).unwrap_or_default();
+                assert!(answer.trim_start().starts_with("- "), "{file}: {command}: the report answers: {ran:?}");
+            }
             typed += 1;
         }
     }
     assert!(typed > 15, "{typed} commands");
+}
+
+/// Only the figures differ from machine to machine.
+#[test]
+fn the_demonstration_prints_what_the_readme_shows() {
+    let without_figures = |line: &str| {
+        let line = line.trim().replace(|c: char| c.is_ascii_digit(), "0");
+        let mut plain = String::new();
+        line.chars().for_each(|c| {
+            if c != '0' || !plain.ends_with('0') {
+                plain.push(c)
+            }
+        });
+        plain
+    };
+    let ran = run(Reader::new().typed("matsu demo"));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let printed: Vec<String> = ran.out.lines().map(without_figures).collect();
+    let shown = lines("README.md", "text");
+    assert!(shown.len() > 8, "{shown:?}");
+    for line in shown.iter().filter(|line| !line.is_empty() && line.as_str() != "…") {
+        assert!(printed.contains(&without_figures(line)), "{line:?} is not in {printed:#?}");
+    }
 }
 
 /// The tasks and command lines of the recipes are not here; everything else about the calls must be right.

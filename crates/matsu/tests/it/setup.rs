@@ -178,15 +178,51 @@ fn the_first_time_on_a_terminal_is_setup() {
     let home = home();
     // Both clients: no. Folders and notices: none.
     let said = on_a_terminal(&home, &[], "n\nn\n\n\n");
-    assert!(said.contains("Connect Claude Code?") && said.contains("nothing to set up"), "{said}");
+    assert!(said.contains("Connect Claude Code?") && said.contains("nothing to set up."), "{said}");
+    assert!(said.contains("Matsu runs slow work") && said.contains("Nothing is written before"), "{said}");
     assert_untouched(&home);
+    // What keeps it from starting is not hidden behind the list of commands.
+    let file = home.path(".config/matsu/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "[server]\nprot = 1\n").unwrap();
+    let (code, said) = typed_on_a_terminal(&home, &[], "");
+    assert!(code == 1 && said.contains("did you mean server.port?") && !said.contains("Usage:"), "{said}");
+    fs::remove_file(file).unwrap();
     // Without a terminal it is the list of commands, and nothing is asked.
     let listed = home.run(&[]);
     assert!(listed.code == 2 && listed.err.contains("Usage:") && listed.out.is_empty(), "{listed:?}");
 }
 
-/// With a terminal as its standard streams.
+#[test]
+fn setup_without_a_client_says_so_and_what_to_do() {
+    let home = Home::sqlite().with_variable("PATH", "/usr/bin:/bin");
+    let said = home.run(&["setup", "--yes"]).good().out;
+    assert!(said.contains("no AI client was found. Install one") && said.contains("`matsu mcp`"), "{said}");
+    assert!(!said.contains("is connected") && said.contains("Look around: matsu demo"), "{said}");
+}
+
+#[test]
+fn a_service_that_cannot_be_written_is_not_blamed_on_the_data_directory() {
+    let home = home();
+    fs::create_dir_all(home.path(".config")).unwrap();
+    let Some(mut command) = as_an_ordinary_user(&home, &["service", "install", "--no-start"]) else { return };
+    fs::set_permissions(home.path(".config"), fs::Permissions::from_mode(0o500)).unwrap();
+    let refused = command.output().unwrap();
+    fs::set_permissions(home.path(".config"), fs::Permissions::from_mode(0o700)).unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot make the folder") && said.contains("systemd/user"), "{said}");
+    assert!(!said.contains("--data-dir"), "no other data directory helps: {said}");
+}
+
 fn on_a_terminal(home: &Home, args: &[&str], typed: &str) -> String {
+    let (code, said) = typed_on_a_terminal(home, args, typed);
+    assert_eq!(code, 0, "{said}");
+    said
+}
+
+/// With a terminal as its standard streams.
+fn typed_on_a_terminal(home: &Home, args: &[&str], typed: &str) -> (i32, String) {
     let command = home.command(args);
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let line = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect::<Vec<_>>().join(" ");
@@ -199,9 +235,7 @@ fn on_a_terminal(home: &Home, args: &[&str], typed: &str) -> String {
     child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
     let mut said = String::new();
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    let ended = child.wait().unwrap();
-    assert!(ended.success(), "{said}");
-    said
+    (child.wait().unwrap().code().unwrap_or(-1), said)
 }
 
 #[test]
