@@ -160,7 +160,7 @@ fn a_stream_ends_with_the_server() {
     assert_eq!(events.next().unwrap().name, "hello");
     daemon.process.signal(Signal::TERM);
     let bye = events.until("goodbye", |event| event.name == "bye");
-    assert_eq!(bye.data["reason"], "the server is ending");
+    assert_eq!(bye.data["reason"], "the server is shutting down");
     assert!(events.next().is_none());
     assert!(daemon.process.ends_within(NEWS_MAX).0.success());
 }

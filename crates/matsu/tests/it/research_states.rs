@@ -228,7 +228,7 @@ fn ctrl_c_says_which_task_goes_on_and_where() {
         assert_eq!(status.code(), Some(130), "{said}");
         let task = home.run_json(&["tasks"])["items"][0]["task_id"].as_str().unwrap().to_owned();
         let goes_on =
-            if has_daemon { "it goes on in the daemon" } else { "it is kept, and goes on when a daemon runs" };
+            if has_daemon { "it continues in the daemon" } else { "it is kept, and continues when a daemon runs" };
         assert!(said.contains(&format!("Stopped watching {task}; {goes_on}")), "{said}");
         assert!(said.contains(&format!("`matsu export {task}`")), "{said}");
     }
