@@ -143,8 +143,13 @@ mod tests {
         let request =
             PoolRequest { query: "default cookie path".to_owned(), passages, claims_max: 10, ..PoolRequest::default() };
         let drafts = Extractive::new().expect("weights that fit").best(&request);
-        let first = drafts.first().map(|draft| (draft.text.as_str(), draft.context.as_str()));
-        assert_eq!(first, Some(("Default: the root of the site.", "Settings › Path")));
+        let mut seen: Vec<(&str, &str)> =
+            drafts.iter().map(|draft| (draft.text.as_str(), draft.context.as_str())).collect();
+        seen.sort_unstable();
+        assert_eq!(
+            seen,
+            [("Default: the root of the site.", "Settings › Path"), ("Default: two weeks.", "Settings › Age")]
+        );
     }
 
     #[test]
