@@ -13,6 +13,7 @@ pub mod document;
 pub mod domain_rule;
 pub mod evidence;
 pub mod fingerprint;
+pub mod headings;
 pub mod merge;
 pub mod novelty;
 pub mod passages;

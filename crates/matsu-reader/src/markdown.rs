@@ -3,9 +3,10 @@
 use matsu_core::research::document::Document;
 use matsu_core::research::ranking::candidates::{CODE_MARK, ITEM_MARK, ROW_MARK};
 use matsu_core::research::sentences::push_line;
-use pulldown_cmark::{BrokenLink, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use crate::paragraphs::Blocks;
+use crate::rst;
 
 /// HTML elements whose tags are left out of a line. Anything else in angle brackets is text, such as `Vec<String>`.
 const ELEMENTS: [&str; 46] = [
@@ -18,22 +19,9 @@ const NO_TEXT: [&str; 3] = ["<script", "<style", "<!--"];
 
 /// Reads Markdown into a document: its text and its headings.
 pub fn markdown(source: &str, document: &mut Document) {
-    let options = Options::ENABLE_TABLES
-        | Options::ENABLE_FOOTNOTES
-        | Options::ENABLE_STRIKETHROUGH
-        | Options::ENABLE_TASKLISTS
-        | Options::ENABLE_GFM
-        | Options::ENABLE_HEADING_ATTRIBUTES;
     let source = without_containers(source);
-    // A link to a name that is defined elsewhere is a link too. A single word in brackets stays as it is.
-    let named = |link: BrokenLink<'_>| match link.link_type {
-        LinkType::Shortcut | LinkType::ShortcutUnknown => None,
-        _ => Some((CowStr::Borrowed(""), CowStr::Borrowed(""))),
-    };
     let mut writer = Writer::of(document);
-    for event in Parser::new_with_broken_link_callback(&source, options, Some(named)) {
-        writer.event(event);
-    }
+    writer.read(&source);
     writer.close();
 }
 
@@ -44,6 +32,31 @@ fn without_containers(source: &str) -> std::borrow::Cow<'_, str> {
     }
     let line = |line| if str::trim_start(line).starts_with(":::") { "" } else { line };
     source.lines().map(line).collect::<Vec<_>>().join("\n").into()
+}
+
+/// Whether a fence is a directive whose lines are text, such as a note, and no code.
+fn is_note(kind: &CodeBlockKind<'_>) -> bool {
+    let CodeBlockKind::Fenced(info) = kind else { return false };
+    let name = info.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(name, _)| name);
+    name.is_some_and(|name| rst::SPOKEN.contains(&name))
+}
+
+/// The lines of a note behind its settings.
+fn note_text(source: &str) -> &str {
+    let mut rest = source;
+    while let Some((line, after)) = rest.split_once('\n').filter(|(line, _)| line.starts_with(':') && line.len() > 1) {
+        if !line[1..].contains(':') {
+            break;
+        }
+        rest = after;
+    }
+    rest
+}
+
+/// Whether a text is the name of a role, as in `{ref}`.
+fn is_role(text: &str) -> bool {
+    let name = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || matches!(c, ':' | '-'))
 }
 
 struct Writer<'a> {
@@ -58,6 +71,9 @@ struct Writer<'a> {
     /// Whether the open block has words outside of links.
     has_own_words: bool,
     is_code: bool,
+    /// The source of the note that is open.
+    note: Option<String>,
+    is_in_note: bool,
     /// Whether the HTML block that is open is text; none is open: `None`.
     html_is_text: Option<bool>,
     cells: Option<Vec<String>>,
@@ -73,18 +89,38 @@ impl<'a> Writer<'a> {
             links: 0,
             has_own_words: false,
             is_code: false,
+            note: None,
+            is_in_note: false,
             html_is_text: None,
             cells: None,
         }
     }
 
+    fn read(&mut self, source: &str) {
+        let options = Options::ENABLE_TABLES
+            | Options::ENABLE_FOOTNOTES
+            | Options::ENABLE_STRIKETHROUGH
+            | Options::ENABLE_TASKLISTS
+            | Options::ENABLE_GFM
+            | Options::ENABLE_HEADING_ATTRIBUTES;
+        // A link to a name that is defined elsewhere is a link too. A single word in brackets stays as it is.
+        let named = |link: BrokenLink<'_>| match link.link_type {
+            LinkType::Shortcut | LinkType::ShortcutUnknown => None,
+            _ => Some((CowStr::Borrowed(""), CowStr::Borrowed(""))),
+        };
+        for event in Parser::new_with_broken_link_callback(source, options, Some(named)) {
+            self.event(event);
+        }
+    }
+
     fn event(&mut self, event: Event<'_>) {
         match event {
+            Event::Text(text) if self.note.is_some() => self.note.get_or_insert_default().push_str(&text),
             Event::Start(tag) => self.start(&tag),
             Event::End(tag) => self.end(tag),
             Event::Text(text) if self.is_code => text.lines().for_each(|line| self.blocks.line(CODE_MARK, line)),
             Event::Text(text) => self.text(&text),
-            Event::Code(text) => self.text(&text),
+            Event::Code(text) => self.code(&text),
             Event::InlineHtml(tag) => self.tag(&tag),
             Event::Html(html) => self.html_line(&html),
             Event::SoftBreak | Event::HardBreak => self.is_broken = true,
@@ -99,9 +135,14 @@ impl<'a> Writer<'a> {
                 self.close();
                 self.items.push(true);
             }
-            Tag::CodeBlock(_) => {
+            Tag::CodeBlock(kind) => {
                 self.close();
-                self.is_code = true;
+                // A note inside a note is read as code: nothing may nest without end.
+                if is_note(kind) && !self.is_in_note {
+                    self.note = Some(String::new());
+                } else {
+                    self.is_code = true;
+                }
             }
             Tag::TableHead | Tag::TableRow => self.cells = Some(Vec::new()),
             Tag::Link { .. } => self.links += 1,
@@ -116,7 +157,15 @@ impl<'a> Writer<'a> {
                 self.close();
                 self.items.pop();
             }
-            TagEnd::CodeBlock => self.is_code = false,
+            TagEnd::CodeBlock => {
+                self.is_code = false;
+                if let Some(note) = self.note.take() {
+                    self.is_in_note = true;
+                    self.read(note_text(&note));
+                    self.close();
+                    self.is_in_note = false;
+                }
+            }
             TagEnd::HtmlBlock => {
                 self.close();
                 self.html_is_text = None;
@@ -145,6 +194,18 @@ impl<'a> Writer<'a> {
             push_line(&mut self.open, text);
         } else {
             self.open.push_str(text);
+        }
+    }
+
+    /// Code within a line. Behind the name of a role it is a reference: `{ref}` with words and their target.
+    fn code(&mut self, text: &str) {
+        let role = self.open.rfind('{').filter(|at| !self.is_broken && is_role(&self.open[*at..]));
+        match role {
+            Some(at) => {
+                self.open.truncate(at);
+                self.text(rst::words(text));
+            }
+            None => self.text(text),
         }
     }
 
@@ -227,9 +288,15 @@ mod tests {
             ("> ```\n> The tower was built by code.\n> ```\n> Text.", "    The tower was built by code.\nText."),
             ("> [!NOTE]\n> Read this.", "Read this."),
             (":::tip\nRead this.\n:::", "Read this."),
+            ("```{note}\n:class: x\nRead *this*\nfirst.\n```\nText.", "Read this first.\nText."),
+            ("````{note}\n```{tip}\nx\n```\n````\n```{code} py\ny\n```", "    x\n    y"),
             ("- [one page](a.md)\n- [two](b.md) says more", "| one page\n- two says more"),
             ("<!-- a\nnote -->\nThe A* search and 2 * 3.", "The A* search and 2 * 3."),
             ("Some **bold** and *soft* [words](http://x) and `code_name`.", "Some bold and soft words and code_name."),
+            (
+                "See {ref}`the guide <x-y>` and {file}`/etc/pip.conf`, a {set} `x`.",
+                "See the guide and /etc/pip.conf, a {set} x.",
+            ),
             ("snake_case and __dunder__ and `a * b`", "snake_case and dunder and a * b"),
             ("![a picture](i.png) of [it][ref] at <https://x.org/>", "a picture of it at https://x.org/"),
             ("an [aside] stays, \\*as is\\*", "an [aside] stays, *as is*"),

@@ -74,10 +74,11 @@ fn item(line: &str, may_number: bool) -> Option<&str> {
 pub fn text(source: &str, has_code: bool, document: &mut Document) {
     let mut blocks = Blocks::of(document);
     let mut paragraph: Vec<&str> = Vec::new();
+    let mut styles = Vec::new();
     for line in source.lines().chain(std::iter::once("")) {
         let code = line.strip_prefix(CODE_MARK).filter(|_| has_code);
         if line.trim().is_empty() || code.is_some() {
-            text_paragraph(&mut blocks, &paragraph);
+            text_paragraph(&mut blocks, &paragraph, has_code, &mut styles);
             paragraph.clear();
             blocks.line(CODE_MARK, code.unwrap_or_default().trim_end());
         } else {
@@ -86,14 +87,19 @@ pub fn text(source: &str, has_code: bool, document: &mut Document) {
     }
 }
 
-fn text_paragraph(blocks: &mut Blocks<'_>, lines: &[&str]) {
+/// With `is_wrapped` only the width of the file breaks lines behind the first one, however short marks that were taken
+/// away have left them. `styles`: how headings were underlined so far, the outermost first, and whether they had a line above them too.
+fn text_paragraph(blocks: &mut Blocks<'_>, lines: &[&str], is_wrapped: bool, styles: &mut Vec<(Option<char>, bool)>) {
     let chars = |line: &str| line.chars().count();
     let longest = lines.iter().map(|line| chars(line)).max().unwrap_or(0);
     for (n, line) in lines.iter().copied().enumerate() {
         let is_underline = chars(line) >= 3 && line.chars().all(|c| matches!(c, '=' | '-' | '~' | '^' | '*' | '#'));
         if is_underline {
             let text = std::mem::take(&mut blocks.open);
-            blocks.heading(if line.starts_with('=') { 1 } else { 2 }, &text);
+            if !text.trim().is_empty() {
+                let has_upper = n >= 2 && is_rule(lines[n - 2]);
+                blocks.heading(level_of((line.chars().next(), has_upper), styles), &text);
+            }
             continue;
         }
         if let Some(text) = item(line, blocks.open.is_empty() || blocks.is_item) {
@@ -104,11 +110,21 @@ fn text_paragraph(blocks: &mut Blocks<'_>, lines: &[&str]) {
         // A title or an entry above a longer line, not a line that the file's width broke.
         let next = lines.get(n + 1).copied().unwrap_or_default();
         let begins_new = next.chars().next().is_some_and(|c| !c.is_lowercase());
-        if !blocks.is_item && chars(line) * SHORT_LINE_SHARE < longest && begins_new && !is_rule(next) {
+        let is_short = chars(line) * SHORT_LINE_SHARE < longest && (n == 0 || !is_wrapped);
+        if !blocks.is_item && is_short && begins_new && !is_rule(next) {
             blocks.close();
         }
     }
     blocks.close();
+}
+
+/// A heading that is underlined in a way that was not seen before is inside of all that were.
+fn level_of(style: (Option<char>, bool), styles: &mut Vec<(Option<char>, bool)>) -> usize {
+    let known = styles.iter().position(|one| *one == style);
+    known.unwrap_or_else(|| {
+        styles.push(style);
+        styles.len() - 1
+    }) + 1
 }
 
 fn is_rule(line: &str) -> bool {
@@ -126,6 +142,26 @@ mod tests {
             assert!(document.text[heading.at..].starts_with(&heading.text));
         }
         document.text
+    }
+
+    #[test]
+    fn a_line_that_lost_its_marks_goes_on_in_the_next() {
+        let source = "It is possible to run parts of the migration inside of a transaction by using\natomic() or by passing it to\nRunPython.";
+        let whole = source.replace('\n', " ");
+        for (is_rst, expected) in [(true, whole.as_str()), (false, &whole.replace(" RunPython", "\nRunPython"))] {
+            let mut document = Document::default();
+            text(source, is_rst, &mut document);
+            assert_eq!(document.text, expected);
+        }
+    }
+
+    #[test]
+    fn headings_of_a_text_nest_in_the_order_of_their_underlines() {
+        let source = "=====\nTitle\n=====\n\nFirst\n=====\n\nInner\n-----\n\nText.\n\nSecond\n======\n\nText.";
+        let mut document = Document::default();
+        text(source, false, &mut document);
+        let levels: Vec<(&str, u8)> = document.headings.iter().map(|one| (one.text.as_str(), one.level)).collect();
+        assert_eq!(levels, [("Title", 1), ("First", 2), ("Inner", 3), ("Second", 2)]);
     }
 
     #[test]

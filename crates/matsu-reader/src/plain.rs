@@ -25,7 +25,9 @@ pub fn text(source: &str) -> Document {
     let source = without_marks.as_deref().unwrap_or(source);
     paragraphs::text(source, has_code, &mut document);
     let first = source.lines().map(str::trim).find(|line| line.contains(char::is_alphanumeric));
-    let title = first.filter(|line| line.chars().count() <= 120 && !line.ends_with('.')).unwrap_or_default();
+    let title = first
+        .filter(|line| line.chars().count() <= 120 && !line.ends_with(['.', '。', '！', '？']))
+        .unwrap_or_default();
     document.title = title.to_owned();
     document
 }
@@ -82,6 +84,14 @@ mod tests {
             assert!(document.text[heading.at..].starts_with(&heading.text));
         }
         assert_eq!(document.headings.iter().map(|h| h.level).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_first_line_that_is_a_sentence_is_no_title() {
+        for (source, title) in [("Lights\n\nThey shine.", "Lights"), ("They shine.\n", ""), ("灯台は高い。\n", "")]
+        {
+            assert_eq!(text(source).title, title, "{source}");
+        }
     }
 
     proptest::proptest! {

@@ -5,7 +5,7 @@
 use matsu_core::research::ranking::candidates::CODE_MARK;
 
 /// Directives whose text is part of the text. That of others is code, a picture, a list of files.
-const SPOKEN: [&str; 12] = [
+pub const SPOKEN: [&str; 12] = [
     "note",
     "warning",
     "tip",
@@ -62,6 +62,8 @@ pub fn plain(source: &str) -> String {
     let mut object = "";
     // The fields at the beginning are about the document.
     let mut is_first = true;
+    // How far the line before was indented, if it was text.
+    let mut before = None;
     for line in source.lines() {
         let trimmed = line.trim();
         let field = field(trimmed);
@@ -98,6 +100,11 @@ pub fn plain(source: &str) -> String {
             out.push_str(CODE_MARK);
             out.push_str(line.trim_end());
         } else {
+            // What is indented less than the line before it is another block, such as the next entry of a glossary.
+            if open.is_empty() && before.is_some_and(|before| indent < before) && !trimmed.is_empty() {
+                out.push('\n');
+            }
+            before = Some(indent).filter(|_| !trimmed.is_empty());
             after_directive &= trimmed.is_empty();
             let head = trimmed.strip_suffix("::");
             code_below = code_below.or(head.map(|_| indent));
@@ -167,8 +174,60 @@ fn inline(line: &str) -> String {
     out
 }
 
-/// Text without the marks of `**bold words**`. Stars that embrace no words stay.
+/// Text without the marks of `**bold words**` and `*words*`, and without the numbers of footnotes. Stars that embrace no
+/// words stay.
 fn without_stars(text: &str) -> String {
+    without_single_stars(&without_footnotes(&without_double_stars(text)))
+}
+
+/// `A word [#]_ here` without the number of a note.
+fn without_footnotes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("]_") {
+        let ends = after.chars().next().is_none_or(|c| !c.is_alphanumeric());
+        let is_mark = |c: char| c.is_ascii_alphanumeric() || matches!(c, '#' | '*' | '-' | '_' | '.');
+        match before.rsplit_once('[').filter(|(_, name)| ends && !name.is_empty() && name.chars().all(is_mark)) {
+            Some((words, _)) => out.push_str(words.trim_end()),
+            None => {
+                out.push_str(before);
+                out.push_str("]_");
+            }
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+fn without_single_stars(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('*') {
+        let opens = !before.ends_with(|c: char| c.is_alphanumeric() || c == '*');
+        let length = after.find('*').filter(|_| opens);
+        let words = length.map(|length| after.split_at(length)).filter(|(words, end)| {
+            let follows = end[1..].chars().next();
+            let is_end = follows.is_none_or(|c| !c.is_alphanumeric() && c != '*');
+            is_end && words.starts_with(char::is_alphanumeric) && !words.ends_with(char::is_whitespace)
+        });
+        out.push_str(before);
+        match words {
+            Some((words, end)) => {
+                out.push_str(words);
+                rest = &end[1..];
+            }
+            None => {
+                out.push('*');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn without_double_stars(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("**") {
@@ -203,7 +262,7 @@ fn is_of_name(c: char) -> bool {
 }
 
 /// `words <target>` without its target.
-fn words(inside: &str) -> &str {
+pub fn words(inside: &str) -> &str {
     match inside.split_once('<') {
         Some((words, target)) if target.ends_with('>') && !words.trim().is_empty() => words.trim(),
         _ => inside,
@@ -232,6 +291,11 @@ mod tests {
             ("A lone ` stays.\n\nNext.", "A lone ` stays.\n\nNext."),
             ("* **W010**: set ``a``, **not** ``**b``.", "* W010: set a, not **b."),
             ("2 ** 3 ** 4", "2 ** 3 ** 4"),
+            ("One task *per process* at *a* time.", "One task per process at a time."),
+            ("2 * 3 * 4, *args and *kwargs, a*b*c", "2 * 3 * 4, *args and *kwargs, a*b*c"),
+            ("* an item\n* *another* one", "* an item\n* another one"),
+            ("Slots [*]_ count, pages [#pages]_. See [1]_.", "Slots count, pages. See."),
+            ("a[i]_j and [a link]_ stay", "a[i]_j and [a link]_ stay"),
             (".. _label:", ""),
             (".. code-block:: python\n   :linenos:\n\n   x = 1\n\nText.", "\n\n\n       x = 1\n\nText."),
             ("Like this::\n\n  a: `b`\n\n  c\nText `x`.", "Like this:\n\n      a: `b`\n\n      c\nText x."),
@@ -247,6 +311,10 @@ mod tests {
             (
                 ".. confval:: cache_dir\n   :type: ``str``\n   :default: ``\".cache\"``\n\n   Where.",
                 "\n\n\n- cache_dir: the default is \".cache\".\n\n\nWhere.",
+            ),
+            (
+                "``key``\n    What ``it`` opens.\n``lock``\n    What it shuts,\n    if at all.",
+                "key\nWhat it opens.\n\nlock\nWhat it shuts,\nif at all.",
             ),
             (">>> print(1)\n1\n\nText.", "    >>> print(1)\n1\n\nText."),
             (":ref:`x` is here.", "x is here."),

@@ -50,8 +50,11 @@ impl ClaimMaker for Extractive {
     }
 
     async fn claims(&self, request: &ClaimRequest) -> Result<Vec<ClaimDraft>, ModelError> {
-        let passage =
-            PoolPassage { text: request.fragment.clone(), heading: request.heading.clone(), ..PoolPassage::default() };
+        let passage = PoolPassage {
+            text: request.fragment.clone(),
+            headings: request.heading.as_str().into(),
+            ..PoolPassage::default()
+        };
         let (question, query) = (request.question.clone(), request.query.clone());
         let drafts = self.best(&PoolRequest { question, query, passages: vec![passage], claims_max: 2 });
         Ok(drafts.into_iter().map(|draft| ClaimDraft { quote: draft.text.clone(), text: draft.text }).collect())
@@ -63,7 +66,7 @@ impl PoolClaims for Extractive {
         let passages: Vec<Passage<'_>> = request
             .passages
             .iter()
-            .map(|one| Passage { document: one.document, title: &one.title, heading: &one.heading, text: &one.text })
+            .map(|one| Passage { document: one.document, title: &one.title, headings: &one.headings, text: &one.text })
             .collect();
         let ranked = ranking::rank(&request.query, &passages, &self.weights, request.claims_max);
         ranked.iter().map(|one| self.draft(request, one)).collect()
@@ -77,7 +80,8 @@ impl Extractive {
             LeadIn::Here(span) => &passage.text[span.start..span.end],
             LeadIn::Before => passage.lead_in.as_str(),
         });
-        let context = [Some(passage.heading.as_str()), lead_in].into_iter().flatten().filter(|part| !part.is_empty());
+        let heading = passage.headings.at(one.span.start);
+        let context = [Some(heading), lead_in].into_iter().flatten().filter(|part| !part.is_empty());
         let mut parts = ranking::parts(&request.query, &one.features, &self.weights);
         parts.truncate(PARTS_KEPT);
         PoolDraft {
@@ -92,6 +96,8 @@ impl Extractive {
 
 #[cfg(test)]
 mod tests {
+    use matsu_core::research::headings::Headings;
+
     use super::*;
 
     fn claims(query: &str, fragment: &str) -> Vec<String> {
@@ -116,7 +122,7 @@ mod tests {
     fn an_item_of_a_list_that_began_in_another_passage_has_its_lead_in() {
         let passages = vec![PoolPassage {
             text: "- Unknown, which means that the node is lost.\nA paragraph about a lost node.".to_owned(),
-            heading: "Nodes".to_owned(),
+            headings: "Nodes".into(),
             lead_in: "A node can be in one of these states:".to_owned(),
             ..PoolPassage::default()
         }];
@@ -126,6 +132,24 @@ mod tests {
             |start: &str| drafts.iter().find(|one| one.text.starts_with(start)).map(|one| one.context.as_str());
         assert_eq!(context("Unknown"), Some("Nodes › A node can be in one of these states:"));
         assert_eq!(context("A paragraph"), Some("Nodes"));
+    }
+
+    #[test]
+    fn a_claim_has_the_heading_of_its_own_section() {
+        let text = "Age\nDefault: two weeks.\nPath\nDefault: the root of the site.";
+        let inside = vec![(text.find("Path").unwrap_or(0), "Settings › Path".to_owned())];
+        let headings = Headings::new("Settings › Age".to_owned(), inside);
+        let passages = vec![PoolPassage { text: text.to_owned(), headings, ..PoolPassage::default() }];
+        let request =
+            PoolRequest { query: "default cookie path".to_owned(), passages, claims_max: 10, ..PoolRequest::default() };
+        let drafts = Extractive::new().expect("weights that fit").best(&request);
+        let mut seen: Vec<(&str, &str)> =
+            drafts.iter().map(|draft| (draft.text.as_str(), draft.context.as_str())).collect();
+        seen.sort_unstable();
+        assert_eq!(
+            seen,
+            [("Default: the root of the site.", "Settings › Path"), ("Default: two weeks.", "Settings › Age")]
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::research::evidence::Extraction;
+use crate::research::headings::Headings;
 use crate::slot::Slot;
 
 use super::model_account::ModelAccount;
@@ -70,7 +71,7 @@ pub struct PoolPassage {
     /// The same for all passages of a document.
     pub document: usize,
     pub title: String,
-    pub heading: String,
+    pub headings: Headings,
     /// The sentence that leads to the list with which the passage begins, if that sentence stands before the passage.
     pub lead_in: String,
     pub text: String,

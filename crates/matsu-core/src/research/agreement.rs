@@ -12,6 +12,7 @@ mod units;
 
 use std::collections::BTreeSet;
 
+use super::ranking::candidates::{ITEM_MARK, ROW_MARK};
 use super::ranking::language::is_same;
 use super::sentences::sentences;
 pub use denial::denies;
@@ -83,7 +84,8 @@ pub fn closest_sentence<'a>(claim: &str, passage: &'a str) -> &'a str {
     };
     let spans = sentences(passage);
     let best = spans.iter().rev().max_by_key(|span| shared(&passage[span.start..span.end]));
-    best.map_or(passage, |span| passage[span.start..span.end].trim())
+    let best = best.map_or(passage, |span| passage[span.start..span.end].trim());
+    [ITEM_MARK, ROW_MARK].iter().find_map(|mark| best.strip_prefix(mark)).unwrap_or(best)
 }
 
 /// A statement as others are compared with it.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::id::{ClaimId, EdgeId, FragmentId, JobId, PageId, TaskId};
 use crate::principal::Principal;
+use crate::research::headings::Headings;
 use crate::words::words;
 
 words! {
@@ -96,8 +97,7 @@ pub struct Fragment {
     /// Number of the passage on its page, from 0.
     pub position: u32,
     pub text: String,
-    /// The headings above it, outermost first, joined by ` › `.
-    pub heading: String,
+    pub headings: Headings,
     /// Characters before it in the page's text.
     pub offset: u32,
     pub hash: String,

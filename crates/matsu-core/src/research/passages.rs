@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::document::{Document, Heading};
+use super::headings::Headings;
 use super::ranking::candidates::CODE_MARK;
 use super::sentences::{Sentence, sentences};
 
@@ -19,7 +20,7 @@ pub const HEADING_DIVIDER: &str = " › ";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
     pub text: String,
-    pub heading: String,
+    pub headings: Headings,
     /// Characters before it in the document.
     pub offset: u32,
     pub sketch: u64,
@@ -31,6 +32,7 @@ pub struct Passage {
 pub fn passages(document: &Document) -> Vec<Passage> {
     let text = &document.text;
     let pieces: Vec<Sentence> = pieces(text).into_iter().flat_map(|s| cut_long(text, s)).collect();
+    let paths = paths(&document.headings);
     let mut kept: Vec<Passage> = Vec::new();
     let (mut chars_before, mut measured_to) = (0_usize, 0_usize);
     for run in group(text, &pieces, &document.headings) {
@@ -43,7 +45,7 @@ pub fn passages(document: &Document) -> Vec<Passage> {
             continue;
         }
         let offset = u32::try_from(chars_before).unwrap_or(u32::MAX);
-        kept.push(Passage { text: body, heading: context(&document.headings, start), offset, sketch });
+        kept.push(Passage { text: body, headings: headings_of(&paths, start, end), offset, sketch });
     }
     kept
 }
@@ -133,14 +135,25 @@ fn chars(text: &str, start: usize, end: usize) -> usize {
     text[start..end].chars().count()
 }
 
-/// The headings above a place, outermost first.
-fn context(headings: &[Heading], at: usize) -> String {
+/// Where each heading stands, with the path from the outermost one to it.
+fn paths(headings: &[Heading]) -> Vec<(usize, String)> {
     let mut open: Vec<&Heading> = Vec::new();
-    for heading in headings.iter().take_while(|heading| heading.at <= at) {
+    let mut found = Vec::with_capacity(headings.len());
+    for heading in headings {
         open.retain(|above| above.level < heading.level);
         open.push(heading);
+        let path = open.iter().map(|heading| heading.text.as_str()).collect::<Vec<_>>().join(HEADING_DIVIDER);
+        found.push((heading.at, path));
     }
-    open.iter().map(|heading| heading.text.as_str()).collect::<Vec<_>>().join(HEADING_DIVIDER)
+    found
+}
+
+/// The headings of a piece of the text.
+fn headings_of(paths: &[(usize, String)], start: usize, end: usize) -> Headings {
+    let first = paths.partition_point(|(at, _)| *at <= start);
+    let above = first.checked_sub(1).map_or("", |last| paths[last].1.as_str());
+    let inside = paths[first..].iter().take_while(|(at, _)| *at < end);
+    Headings::new(above.to_owned(), inside.map(|(at, path)| (at - start, path.clone())).collect())
 }
 
 /// A 64-bit sketch of a text's character trigrams; close texts have close sketches.

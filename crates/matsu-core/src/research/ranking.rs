@@ -12,6 +12,7 @@ pub mod words;
 use std::collections::{HashMap, HashSet};
 
 use super::closeness::Closeness;
+use super::headings::{Headings, innermost};
 use super::sentences::{Sentence, is_wide};
 use bm25::Statistics;
 use candidates::{Candidate, LeadIn, candidates};
@@ -33,7 +34,7 @@ pub struct Passage<'a> {
     /// The same for all passages of a document.
     pub document: usize,
     pub title: &'a str,
-    pub heading: &'a str,
+    pub headings: &'a Headings,
     pub text: &'a str,
 }
 
@@ -106,6 +107,8 @@ pub fn parts(question: &str, row: &Row, weights: &Weights) -> Vec<(&'static str,
 struct One {
     passage: usize,
     document: usize,
+    /// Number of the headings above it.
+    headings: usize,
     candidate: Candidate,
     text: String,
     terms: Terms,
@@ -118,7 +121,7 @@ struct Pool {
     question: String,
     sentences: Vec<One>,
     passages: HashMap<usize, Terms>,
-    headings: HashMap<usize, Terms>,
+    headings: Vec<Terms>,
     documents: HashMap<usize, Terms>,
     by_sentence: [Statistics; 3],
     by_passage: [Statistics; 3],
@@ -128,24 +131,29 @@ struct Pool {
 impl Pool {
     fn of(question: &str, passages: &[Passage<'_>]) -> Self {
         let mut words = Question::of(question, &sample(question, passages));
-        let (mut sentences, mut of_passages, mut headings) = (Vec::new(), HashMap::new(), HashMap::new());
+        let (mut sentences, mut of_passages, mut headings) = (Vec::new(), HashMap::new(), Vec::new());
         let mut documents: HashMap<usize, Terms> = HashMap::new();
         for at in closest(question, passages) {
             let passage = &passages[at];
-            let last_heading = passage.heading.rsplit(super::passages::HEADING_DIVIDER).next().unwrap_or_default();
+            let names: Vec<&str> = passage.headings.all().map(innermost).collect();
+            let mut path = None;
             let (mut whole, mut measured_to) = (words.measure(""), 0);
-            for (n, candidate) in candidates(passage.text, last_heading).into_iter().enumerate() {
+            for (n, candidate) in candidates(passage.text, &names).into_iter().enumerate() {
                 let Sentence { start, end } = candidate.span;
                 let text = passage.text[start..end].to_owned();
                 let (terms, is_first) = (words.measure(&text), n == 0);
                 whole.extend(&terms);
                 whole.extend(&words.measure(&passage.text[measured_to..start]));
                 measured_to = end;
-                sentences.push(One { passage: at, document: passage.document, candidate, text, terms, is_first });
+                let above = passage.headings.at(start);
+                if path.replace(above) != Some(above) {
+                    headings.push(words.measure(&format!("{} {above}", passage.title)));
+                }
+                let (document, headings) = (passage.document, headings.len() - 1);
+                sentences.push(One { passage: at, document, headings, candidate, text, terms, is_first });
             }
             whole.extend(&words.measure(&passage.text[measured_to..]));
             documents.entry(passage.document).or_insert_with(|| words.measure(passage.title)).extend(&whole);
-            headings.insert(at, words.measure(&format!("{} {}", passage.title, passage.heading)));
             of_passages.insert(at, whole);
         }
         let by = |texts: Vec<&Terms>| FORMS.map(|form| Statistics::over(form, &texts));
@@ -162,7 +170,8 @@ fn closest(question: &str, passages: &[Passage<'_>]) -> Vec<usize> {
         return (0..passages.len()).collect();
     }
     let close = Closeness::over(passages.iter().map(|passage| passage.text));
-    let by_heading = Closeness::over(passages.iter().map(|passage| passage.heading));
+    let headings: Vec<String> = passages.iter().map(|one| one.headings.all().collect::<Vec<_>>().join(" ")).collect();
+    let by_heading = Closeness::over(headings.iter().map(String::as_str));
     let mut found: Vec<usize> = close.closest(question, PASSAGES_MAX).into_iter().map(|(at, _)| at).collect();
     let is_found: HashSet<usize> = found.iter().copied().collect();
     let headings = by_heading.closest(question, passages.len()).into_iter().map(|(at, _)| at);
@@ -188,9 +197,10 @@ mod tests {
     #[test]
     fn a_passage_that_matches_only_by_its_heading_is_looked_at() {
         let texts: Vec<String> = (0..800).map(|n| format!("The lighthouse number {n} is described here.")).collect();
+        let (coast, keeper) = (Headings::from("Coast"), Headings::from("Coast › Lighthouse keeper"));
         let mut passages: Vec<Passage<'_>> =
-            texts.iter().map(|text| Passage { document: 0, title: "", heading: "Coast", text }).collect();
-        passages[700].heading = "Coast › Lighthouse keeper";
+            texts.iter().map(|text| Passage { document: 0, title: "", headings: &coast, text }).collect();
+        passages[700].headings = &keeper;
         passages[700].text = "Anna Smith had the post for forty years.";
         let found = closest("Who was the lighthouse keeper?", &passages);
         assert!(found.contains(&700) && found.len() <= PASSAGES_MAX + BY_HEADING_MAX, "{}", found.len());

@@ -50,7 +50,11 @@ pub async fn ask(
     named: &[String],
     request: &EngineRequest,
 ) -> Result<EngineReplies, StopCause> {
-    let engines = kit.engines(named);
+    let mut engines = kit.engines(named);
+    if named.is_empty() && request.folders.is_empty() {
+        // It would answer with an empty list, and a search whose other engines all failed would not read as failed.
+        engines.retain(|engine| !engine.needs_folder());
+    }
     let asked = join_all(engines.iter().map(|engine| ask_one(runtime, kit, engine, request))).await;
     let mut answers = EngineReplies::default();
     let mut all_cooling = true;

@@ -302,7 +302,7 @@ pub fn fragments(claims: &[ClaimView], shown_max: usize) -> Vec<FragmentReport> 
             id: edge.fragment.id.to_string(),
             text: clip(&edge.fragment.text, shown_max),
             is_cut: edge.fragment.text.chars().nth(shown_max).is_some(),
-            heading: plain(&edge.fragment.heading),
+            heading: plain(edge.fragment.headings.above()),
             page_id: edge.page.id.to_string(),
             url: edge.page.url.clone(),
             offset: edge.fragment.offset,

@@ -198,6 +198,8 @@ impl Reader<'_> {
                 Reading::TooOften { until, domain: address::domain_of(url).unwrap_or_default(), why }
             }
             FetchError::Failed(why) => Reading::Failed(why),
+            // Of a file it is the file that is refused: too large, not open to us.
+            FetchError::Refused(why) if url.starts_with("file:") => Reading::Refused(why),
             FetchError::Refused(_) | FetchError::Robots | FetchError::Status(_) | FetchError::TooLarge => {
                 Reading::Refused(error.to_string())
             }
@@ -247,7 +249,7 @@ impl Reader<'_> {
             position: u32::try_from(position).unwrap_or(u32::MAX),
             hash: fingerprint(&passage.text),
             text: passage.text,
-            heading: passage.heading,
+            headings: passage.headings,
             offset: passage.offset,
             sketch: passage.sketch,
         });

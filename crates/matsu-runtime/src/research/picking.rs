@@ -12,6 +12,8 @@ use matsu_core::ports::store::{FragmentsOf, NewClaim, NewEvidence};
 use matsu_core::research::agreement::Statement;
 use matsu_core::research::closeness::terms;
 use matsu_core::research::evidence::{Fragment, ScorePart};
+use matsu_core::research::headings::subject;
+use matsu_core::research::passages::HEADING_DIVIDER;
 use matsu_core::research::ranking::candidates::lead_in_at_end;
 
 use super::search_job::Search;
@@ -39,12 +41,12 @@ impl Search<'_> {
         for (document, page) in next.read.iter().enumerate() {
             let mut open: Option<String> = None;
             for fragment in self.cx.runtime().store().run(FragmentsOf(page.page.clone())).await? {
-                let (heading, text) = (fragment.heading.clone(), fragment.text.clone());
+                let (headings, text) = (fragment.headings.clone(), fragment.text.clone());
                 // The outermost heading is the document's title, or as good as one.
-                let title = heading.split(matsu_core::research::passages::HEADING_DIVIDER).next().unwrap_or_default();
+                let title = headings.above().split(HEADING_DIVIDER).next().unwrap_or_default().to_owned();
                 let lead_in = open.clone().unwrap_or_default();
                 open = lead_in_at_end(&text, open);
-                passages.push(PoolPassage { document, title: title.to_owned(), heading, lead_in, text });
+                passages.push(PoolPassage { document, title, headings, lead_in, text });
                 pool.push((document, fragment));
             }
         }
@@ -55,7 +57,11 @@ impl Search<'_> {
         for draft in drafts {
             let Some((document, fragment)) = pool.get(draft.passage) else { continue };
             let statement = Statement::of(&draft.text);
-            let same = statements.iter().position(|known| known.is_same(&statement));
+            let about = subject(&draft.text, &draft.context);
+            let is_same = |n: &usize| {
+                statements[*n].is_same(&statement) && subject(&claims[*n].text, &claims[*n].context) == about
+            };
+            let same = (0..claims.len()).find(is_same);
             if same.is_none() && claims.len() >= claims_max {
                 continue;
             }

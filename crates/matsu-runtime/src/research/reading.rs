@@ -249,7 +249,7 @@ impl<'a> Search<'a> {
             .map(|fragment| ClaimRequest {
                 question: self.config.question.clone(),
                 query: self.input.query.clone(),
-                heading: fragment.heading.clone(),
+                heading: fragment.headings.above().to_owned(),
                 fragment: fragment.text.clone(),
             })
             .collect();
@@ -266,13 +266,14 @@ impl<'a> Search<'a> {
         let now = self.cx.runtime().clock().now();
         let proven = drafts.into_iter().filter_map(|draft| {
             let quote = find_quote(&fragment.text, &draft.quote)?.to_owned();
+            let context = fragment.headings.of_quote(&fragment.text, &quote, "").to_owned();
             Some(NewClaim {
                 id: ClaimId::mint(now),
                 text: draft.text.trim().to_owned(),
                 quote,
                 fragment_id: fragment.id.clone(),
                 also: Vec::new(),
-                context: fragment.heading.clone(),
+                context,
                 relevance: picking::shared(&self.input.query, &draft.text),
                 parts: Vec::new(),
                 extraction: self.maker.extraction(),

@@ -9,7 +9,7 @@ use matsu_core::ports::store::{
     ReadSearches, ReportJobs, SearchRow, SearchWish, StoreError,
 };
 use matsu_core::research::agreement::closest_sentence;
-use matsu_core::research::evidence::Relation;
+use matsu_core::research::evidence::{Claim, Relation};
 use matsu_core::research::quote::find_quote;
 use matsu_core::research::report::written::Written;
 use matsu_core::research::report::{DocumentFacts, Finding, Material, PageRead, QuotePlace, Report, Searched, build};
@@ -141,11 +141,11 @@ fn finding(view: &ClaimView) -> Finding {
     let counting = counting(view);
     let of = |relation| -> Vec<QuotePlace> {
         let of_it = counting.iter().filter(|edge| edge.edge.relation == relation);
-        of_it.map(|edge| place(edge, &claim.text, None)).collect()
+        of_it.map(|edge| place(edge, claim, None)).collect()
     };
     let origins = view.edges.iter().filter(|edge| edge.edge.relation == Relation::Origin).map(|edge| {
         let own_quote = (edge.fragment.id == claim.fragment_id).then_some(claim.quote.as_str());
-        place(edge, &claim.text, own_quote)
+        place(edge, claim, own_quote)
     });
     let (supports, refutes) = (of(Relation::Supports), of(Relation::Refutes));
     let is_weighed = !supports.is_empty() || !refutes.is_empty();
@@ -165,13 +165,14 @@ fn finding(view: &ClaimView) -> Finding {
 }
 
 /// Where an edge's fragment stands, with the sentence of it that is closest to the claim.
-fn place(edge: &EdgeView, claim: &str, quote: Option<&str>) -> QuotePlace {
-    let page = &edge.page;
+fn place(edge: &EdgeView, claim: &Claim, quote: Option<&str>) -> QuotePlace {
+    let (page, fragment) = (&edge.page, &edge.fragment);
+    let quote = quote.unwrap_or_else(|| closest_sentence(&claim.text, &fragment.text));
     QuotePlace {
-        fragment_id: edge.fragment.id.to_string(),
-        quote: plain(quote.unwrap_or_else(|| closest_sentence(claim, &edge.fragment.text))),
-        heading: plain(&edge.fragment.heading),
-        passage: edge.fragment.position + 1,
+        fragment_id: fragment.id.to_string(),
+        quote: plain(quote),
+        heading: plain(fragment.headings.of_quote(&fragment.text, quote, &claim.context)),
+        passage: fragment.position + 1,
         document: DocumentFacts {
             url: page.url.clone(),
             title: plain_line(&page.title),
@@ -249,11 +250,13 @@ pub async fn passage(
     let edges = claims.iter().flat_map(|view| view.edges.iter().map(move |edge| (view, edge)));
     let of_it: Vec<(&ClaimView, &EdgeView)> =
         edges.filter(|(_, edge)| edge.fragment.id.as_str() == fragment_id).collect();
-    let Some((_, edge)) = of_it.first() else { return Ok(None) };
+    let Some((view, edge)) = of_it.first() else { return Ok(None) };
     let quotes: Vec<String> = match quote {
         Some(quote) => vec![plain(quote)],
         None => of_it.iter().map(|(view, edge)| plain(&quote_of(view, edge))).collect(),
     };
+    let shown = quote.map_or_else(|| quote_of(view, edge), str::to_owned);
+    let heading = edge.fragment.headings.of_quote(&edge.fragment.text, &shown, &view.claim.context);
     let fragments = runtime.store().run(FragmentsOf(edge.page.key())).await?;
     let at = fragments.iter().position(|fragment| fragment.id == edge.fragment.id);
     let text = |at: Option<usize>| at.and_then(|at| fragments.get(at)).map(|one| plain(&one.text)).unwrap_or_default();
@@ -261,7 +264,7 @@ pub async fn passage(
         fragment_id: fragment_id.to_owned(),
         url: edge.page.url.clone(),
         title: plain_line(&edge.page.title),
-        heading: plain(&edge.fragment.heading),
+        heading: plain(heading),
         passage: edge.fragment.position + 1,
         before: text(at.and_then(|at| at.checked_sub(1))),
         pieces: pieces(&plain(&edge.fragment.text), &quotes),

@@ -19,6 +19,7 @@ use matsu_core::research::agreement::{Statement, can_support, closest_sentence};
 use matsu_core::research::calibration::{Calibration, CalibrationVersion};
 use matsu_core::research::closeness::Closeness;
 use matsu_core::research::evidence::Relation;
+use matsu_core::research::headings::{innermost, subject};
 use matsu_core::research::quote::find_quote;
 use matsu_core::research::stance::Stance;
 
@@ -173,13 +174,19 @@ struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     fn of(row: &'a ClaimRow, passages: Vec<PassageRow>) -> Self {
-        let statement = Statement::of(&row.claim.text);
+        let claim = &row.claim;
+        let statement = Statement::of(&claim.text);
         let is_copy = |passage: &PassageRow| {
-            find_quote(&passage.text, &row.claim.quote).is_some()
-                || Statement::of(closest_sentence(&row.claim.text, &passage.text)).is_same(&statement)
+            find_quote(&passage.text, &claim.quote).is_some()
+                || Statement::of(closest_sentence(&claim.text, &passage.text)).is_same(&statement)
         };
-        let (copies, others) = passages.into_iter().partition(is_copy);
-        Self { row, copies, others: without_repeats(&row.claim.text, others) }
+        // The same few words about something else are neither a copy nor for or against: `Default: 0.`
+        let about = subject(&claim.text, &claim.context);
+        let is_about_it =
+            |passage: &PassageRow| about.is_empty() || passage.headings.all().any(|path| innermost(path) == about);
+        let (same, others): (Vec<_>, Vec<_>) = passages.into_iter().partition(is_copy);
+        let copies = same.into_iter().filter(is_about_it).collect();
+        Self { row, copies, others: without_repeats(&claim.text, others) }
     }
 
     fn asked(&self) -> ToJudge<'_> {
@@ -275,6 +282,7 @@ async fn ask(
 mod tests {
     use matsu_core::clock::Timestamp;
     use matsu_core::id::{FragmentId, PageId};
+    use matsu_core::research::headings::Headings;
 
     use super::*;
 
@@ -286,6 +294,7 @@ mod tests {
             page_id: PageId::mint(now),
             domain: domain.to_owned(),
             text: text.to_owned(),
+            headings: Headings::default(),
             sketch: 0,
         };
         let copied = "In a trial of 400 homes, heat pumps paid for themselves within nine years.";

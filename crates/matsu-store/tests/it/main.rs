@@ -157,6 +157,7 @@ on_every_backend! {
         new_evidence_bumps_the_revision,
         a_second_origin_bumps_the_revision,
         evidence_scores_its_claim,
+        the_same_few_words_under_two_headings_are_two_claims,
         a_statement_in_nearly_the_same_words_is_one_claim_with_two_origins,
         evidence_and_checkpoint_are_one,
         late_evidence_is_refused,

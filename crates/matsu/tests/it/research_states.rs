@@ -200,6 +200,20 @@ fn an_engine_that_asks_for_a_second_is_asked_again_after_a_second() {
 }
 
 #[test]
+fn without_a_folder_the_local_engine_does_not_answer_for_one_that_failed() {
+    let site = TestSite::start().unwrap();
+    site.set_mood("searxng", Mood::Broken);
+    let home = home_with(&site).with_variable("MATSU_RESEARCH_FOLDERS", "none");
+    let ran = home.run(&["research", "green tea"]);
+    assert!(ran.code == 1 && ran.out.contains("green tea: failed"), "{ran:?}");
+    assert!(!ran.out.contains("local"), "{ran:?}");
+    site.set_mood("searxng", Mood::BusyOnce);
+    let home = home_with(&site).with_variable("MATSU_RESEARCH_FOLDERS", "none");
+    let seen = home.run_json(&["research", "green tea", "--max-pages", "1"]);
+    assert_eq!(seen["status"]["searches"][0]["pages_fetched"], 1, "the pause was waited for: {seen}");
+}
+
+#[test]
 fn research_with_nothing_to_search_is_refused_with_three_ways_out() {
     let home = Home::sqlite().with_variable("MATSU_RESEARCH_FOLDERS", "none");
     let ran = home.run(&["research", "green tea"]);

@@ -10,6 +10,7 @@ use crate::principal::Principal;
 use crate::research::auth::AuthType;
 use crate::research::breaker::Breaker;
 use crate::research::evidence::{Claim, Edge, Extraction, Fragment, PageKey, ScorePart, SourcePage};
+use crate::research::headings::Headings;
 use crate::research::search::{SearchStatus, SearchTally};
 use crate::research::stance::Stance;
 
@@ -211,6 +212,7 @@ pub struct PassageRow {
     pub page_id: PageId,
     pub domain: String,
     pub text: String,
+    pub headings: Headings,
     pub sketch: u64,
 }
 

@@ -49,6 +49,7 @@ fn the_closest_sentence_is_quoted_as_it_stands() {
     let passage = "Bears sleep in winter. A bear eats berries and fish. It is large.";
     assert_eq!(closest_sentence("Bears eat fish and berries.", passage), "A bear eats berries and fish.");
     assert_eq!(closest_sentence("Anything.", "no mark"), "no mark");
+    assert_eq!(closest_sentence("A bear eats.", "- A bear eats fish.\n- A cow eats grass."), "A bear eats fish.");
 }
 
 /// Pairs of a claim and a passage that no table of words was made from.

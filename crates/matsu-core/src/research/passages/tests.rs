@@ -52,10 +52,24 @@ fn a_passage_knows_the_headings_above_it() {
     let heading = |level, name: &str| Heading { at: text.find(name).unwrap(), level, text: name.to_owned() };
     let headings = vec![heading(1, "Guide"), heading(2, "Setup"), heading(2, "Use")];
     let found = passages(&document(text, headings));
-    let contexts: Vec<&str> = found.iter().map(|passage| passage.heading.as_str()).collect();
+    let contexts: Vec<&str> = found.iter().map(|passage| passage.headings.above()).collect();
     assert!(contexts.contains(&"Guide"), "{contexts:?}");
     assert!(contexts.contains(&"Guide › Setup"), "{contexts:?}");
     assert_eq!(contexts.last(), Some(&"Guide › Use"));
+}
+
+#[test]
+fn short_sections_share_a_passage_and_each_keeps_its_heading() {
+    let text =
+        "Settings\nAge\nDefault: 1209600. The age of a cookie.\nPath\nDefault: /. The path of a cookie.".to_owned();
+    let heading = |level, name: &str| Heading { at: text.find(name).unwrap(), level, text: name.to_owned() };
+    let headings = vec![heading(1, "Settings"), heading(2, "Age"), heading(2, "Path")];
+    let found = passages(&document(text, headings));
+    let [passage] = &found[..] else { panic!("{found:?}") };
+    let above = |quote: &str| passage.headings.of_quote(&passage.text, quote, "");
+    assert_eq!(above("The age of a cookie."), "Settings › Age");
+    assert_eq!(above("The path of a cookie."), "Settings › Path");
+    assert_eq!(passage.headings.above(), "Settings");
 }
 
 #[test]

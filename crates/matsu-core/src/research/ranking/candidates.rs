@@ -45,9 +45,9 @@ pub enum LeadIn {
     Before,
 }
 
-/// The candidates of a passage. `heading` is the last heading above it.
+/// The candidates of a passage. `headings` are those that may stand in it as lines.
 #[must_use]
-pub fn candidates(text: &str, heading: &str) -> Vec<Candidate> {
+pub fn candidates(text: &str, headings: &[&str]) -> Vec<Candidate> {
     let mut found = Vec::new();
     let mut lead_in = Some(LeadIn::Before);
     let mut start = 0;
@@ -71,7 +71,7 @@ pub fn candidates(text: &str, heading: &str) -> Vec<Candidate> {
         }
         for span in spans {
             let sentence = &text[span.start..span.end];
-            if sentence != heading.trim() && is_statement(sentence, is_item) {
+            if !headings.contains(&sentence) && is_statement(sentence, is_item) {
                 found.push(Candidate { span, lead_in: lead_in.filter(|_| is_item) });
             }
         }
@@ -128,7 +128,10 @@ fn is_statement(text: &str, is_item: bool) -> bool {
         return false;
     }
     let closed = without_closers(text);
-    !closed.ends_with(['?', '？', ':', '：']) && !is_frame(text) && !is_pronouns_only(text, is_wide_text)
+    !closed.ends_with(['?', '？', ':', '：'])
+        && !is_frame(text)
+        && !is_reference(text, count)
+        && !is_pronouns_only(text, is_wide_text)
 }
 
 fn without_closers(text: &str) -> &str {
@@ -137,6 +140,18 @@ fn without_closers(text: &str) -> &str {
 
 fn ends_as_sentence(text: &str) -> bool {
     without_closers(text).ends_with(['.', '!', '?', '。', '！', '？', '…', '｡', ';', '；'])
+}
+
+/// Longer ones say something besides where it is said.
+const REFERENCE_CHARS_MAX: usize = 160;
+
+/// A sentence that only says where something is said: `See the settings for details.`
+fn is_reference(text: &str, count: usize) -> bool {
+    let starts = ["See ", "Refer to ", "Siehe ", "Voir "];
+    let has_default = text.contains("Default");
+    count <= REFERENCE_CHARS_MAX
+        && !has_default
+        && starts.iter().any(|start| text.trim_start_matches(['(', '[']).starts_with(start))
 }
 
 /// Menus, link lists, paths and templates: what frames a page.
@@ -162,7 +177,10 @@ mod tests {
     use super::*;
 
     fn texts(text: &str) -> Vec<&str> {
-        candidates(text, "The heading of this section here.").iter().map(|c| &text[c.span.start..c.span.end]).collect()
+        candidates(text, &["The heading of this section here."])
+            .iter()
+            .map(|c| &text[c.span.start..c.span.end])
+            .collect()
     }
 
     #[test]
@@ -170,6 +188,12 @@ mod tests {
         let text = "The heading of this section here.\nUsing addContentTypeParser with fastify.register\nHome | Docs | About | Contact\nPods are deleted after five minutes. Why is that so?\n    let x = \"a line of code that is long enough.\";\n| Name | The value of it. |\nSee [the docs](../docs.md) for more of this.\nIt is.\nThis does not do so.\nhttps://example.org/a/very/long/address/of/a/page.html see.\n{{< glossary_tooltip text=\"pods\" >}} are here.";
         assert_eq!(texts(text), ["Pods are deleted after five minutes."]);
         assert_eq!(texts("ゾウガメの寿命は百年を超える。それは何か？"), ["ゾウガメの寿命は百年を超える。"]);
+    }
+
+    #[test]
+    fn a_sentence_that_only_points_elsewhere_is_no_claim() {
+        let text = "The limit is 2 MB. See also DATA_UPLOAD_MAX_MEMORY_SIZE. (See the guide of limits.)\nSeen from the coast, the tower is white.";
+        assert_eq!(texts(text), ["The limit is 2 MB.", "Seen from the coast, the tower is white."]);
     }
 
     #[test]
@@ -181,7 +205,7 @@ mod tests {
     #[test]
     fn list_items_have_their_lead_in() {
         let text = "A node can be in one of these states:\n- Ready to take new pods\n- Unknown, which means lost.\nA paragraph follows the list.";
-        let found = candidates(text, "");
+        let found = candidates(text, &[]);
         let of = |span: Sentence| &text[span.start..span.end];
         let lead_in_of = |lead_in: LeadIn| match lead_in {
             LeadIn::Here(span) => of(span),
@@ -205,7 +229,7 @@ mod tests {
         let lead_in = lead_in_at_end(first, None);
         assert_eq!(lead_in.as_deref(), Some("A node can be in one of these states:"));
         let items = "- Unknown, which means lost.\n- Draining, which means that it leaves.";
-        let found = candidates(items, "");
+        let found = candidates(items, &[]);
         assert!(found.iter().all(|candidate| candidate.lead_in == Some(LeadIn::Before)), "{found:?}");
         assert_eq!(lead_in_at_end(items, lead_in.clone()), lead_in);
         assert_eq!(lead_in_at_end("A paragraph ends the list.\n- An item of another one", lead_in), None);

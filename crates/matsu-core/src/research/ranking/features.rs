@@ -65,7 +65,7 @@ pub(super) fn rows(pool: &Pool) -> Vec<Row> {
         let [exact, stem, run] = own[at];
         let covers = [0, 1, 2].map(|form| pool.by_sentence[form].coverage(&one.terms));
         let context = context(pool, at);
-        let heading = pool.headings.get(&one.passage).map_or(0.0, |terms| covers_by(pool, 1, terms));
+        let heading = covers_by(pool, 1, &pool.headings[one.headings]);
         let chars = number(one.text.chars().count());
         rows.push([
             exact,
@@ -135,9 +135,7 @@ fn yes(is_so: bool) -> f64 {
 fn context(pool: &Pool, at: usize) -> Terms {
     let one = &pool.sentences[at];
     let mut terms = one.terms.clone();
-    if let Some(heading) = pool.headings.get(&one.passage) {
-        terms.extend(heading);
-    }
+    terms.extend(&pool.headings[one.headings]);
     let before = at.checked_sub(1).and_then(|before| pool.sentences.get(before));
     if let Some(before) = before.filter(|before| before.passage == one.passage) {
         terms.extend(&before.terms);

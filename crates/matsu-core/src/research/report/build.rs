@@ -1,8 +1,7 @@
 //! Material in, report out.
 
 use super::super::agreement::Statement;
-use super::super::passages::HEADING_DIVIDER;
-use super::super::sentences::is_wide;
+use super::super::headings::{innermost, needs_heading, subject};
 use super::written::{self, WrittenSentence};
 use super::{
     Citation, Contested, Finding, Material, Method, QuotePlace, Report, Section, Sentence, Verification, missing,
@@ -15,8 +14,6 @@ const ANSWER_MAX: usize = 3;
 const ANSWER_SHARE: f64 = 0.25;
 /// Below this no sentence is called an answer: the closest ones are shown, and the report says so.
 const ANSWER_RELEVANCE_MIN: f64 = 0.05;
-/// A sentence of fewer words is shown with its heading: `Default: 1 MiB.` says nothing alone.
-const WORDS_ALONE_MIN: usize = 8;
 /// Sentences in all sections together. The others are in the materials.
 const FINDINGS_MAX: usize = 30;
 /// A sentence of a section is at least this share as relevant as the best one.
@@ -97,7 +94,9 @@ pub fn merged(findings: Vec<Finding>) -> Vec<Finding> {
             continue;
         }
         let statement = Statement::of(&finding.text);
-        match statements.iter().position(|known| known.is_same(&statement)) {
+        let about = |one: &Finding| subject(&one.text, &one.context).to_owned();
+        let is_same = |n: usize| statements[n].is_same(&statement) && about(&kept[n]) == about(&finding);
+        match (0..statements.len()).find(|n| is_same(*n)) {
             Some(same) => {
                 join(&mut kept[same], finding);
             }
@@ -165,10 +164,9 @@ fn word_for_word(finding: &Finding, citations: &mut Citations) -> Sentence {
 
 /// The heading above a sentence that is too short to stand alone.
 fn below(finding: &Finding) -> String {
-    let is_short =
-        finding.text.split_whitespace().nth(WORDS_ALONE_MIN - 1).is_none() && !finding.text.chars().any(is_wide);
-    let heading = finding.origins.first().and_then(|place| place.heading.rsplit(HEADING_DIVIDER).next());
-    let heading = heading.map(one_line).filter(|heading| is_short && !finding.text.contains(heading.as_str()));
+    let heading = finding.origins.first().map(|place| one_line(innermost(&place.heading)));
+    let is_short = needs_heading(&finding.text);
+    let heading = heading.filter(|heading| is_short && !finding.text.contains(heading.as_str()));
     heading.unwrap_or_default()
 }
 
@@ -283,6 +281,16 @@ mod tests {
         assert_eq!((&contested.supported_by, &contested.refuted_by), (&vec![1, 2], &vec![3]));
         let sources: Vec<&str> = report.citations.iter().map(|one| one.document.source.as_str()).collect();
         assert_eq!(sources, ["a.org", "b.org", "c.org"]);
+    }
+
+    #[test]
+    fn the_same_few_words_under_two_headings_are_two_sentences() {
+        let [mut age, mut path] = ["c1", "c2"].map(|id| finding(id, "Default: no timeout at all.", 0.9, "a.org"));
+        (age.context, path.context) = ("Options › connectTimeout".into(), "Options › readTimeout".into());
+        (age.origins[0].heading, path.origins[0].heading) = (age.context.clone(), path.context.clone());
+        let asked = Material { question: "What is the default timeout?".into(), ..material(vec![age, path]) };
+        let below: Vec<String> = build(asked).answer.into_iter().map(|sentence| sentence.below).collect();
+        assert_eq!(below, ["connectTimeout", "readTimeout"]);
     }
 
     #[test]

@@ -45,11 +45,11 @@ pub fn grouped<'a>(findings: &[&'a Finding]) -> Vec<Topic<'a>> {
     }
     let (mut named, mut others) = (Vec::new(), Vec::new());
     for (_, members) in topics {
-        if members.len() > 1 && named.len() < TOPICS_MAX {
-            let findings: Vec<&Finding> = members.iter().map(|at| findings[*at]).collect();
-            named.push(Topic { title: title(&findings, &named), findings });
-        } else {
-            others.extend(members);
+        let together: Vec<&Finding> = members.iter().map(|at| findings[*at]).collect();
+        let is_topic = members.len() > 1 && named.len() < TOPICS_MAX;
+        match title(&together, &named).filter(|_| is_topic) {
+            Some(title) => named.push(Topic { title, findings: together }),
+            None => others.extend(members),
         }
     }
     others.sort_unstable();
@@ -84,18 +84,17 @@ fn cosine(left: &Weights, right: &Weights) -> f64 {
     if lengths > 0.0 { shared / lengths } else { 0.0 }
 }
 
-/// The innermost heading of the first finding whose heading is not a title already; else the title of its document.
-fn title(findings: &[&Finding], taken: &[Topic<'_>]) -> String {
-    let headings = findings.iter().flat_map(|finding| {
-        let place = finding.origins.first();
-        let inner = place.and_then(|place| place.heading.rsplit(HEADING_DIVIDER).next());
-        inner.into_iter().chain(place.map(|place| place.document.title.as_str()))
-    });
-    let mut free = headings
+/// The first heading that is not a title already, from the innermost one of the first finding outwards; else the title of
+/// a document. None is left if all of them are titles.
+fn title(findings: &[&Finding], taken: &[Topic<'_>]) -> Option<String> {
+    let headings = findings
+        .iter()
+        .filter_map(|finding| finding.origins.first())
+        .flat_map(|place| place.heading.rsplit(HEADING_DIVIDER).chain(std::iter::once(place.document.title.as_str())));
+    headings
         .map(one_line)
         .filter(|heading| !heading.is_empty() && heading.chars().count() <= TITLE_CHARS)
-        .filter(|heading| taken.iter().all(|topic| topic.title != *heading));
-    free.next().unwrap_or_else(|| format!("Topic {}", taken.len() + 1))
+        .find(|heading| taken.iter().all(|topic| topic.title != *heading))
 }
 
 #[cfg(test)]
@@ -120,6 +119,26 @@ mod tests {
         let topics = grouped(&all.iter().collect::<Vec<_>>());
         let titles: Vec<(&str, usize)> = topics.iter().map(|t| (t.title.as_str(), t.findings.len())).collect();
         assert_eq!(titles, [("Eviction", 2), ("Certificates", 2), (OTHERS, 1)]);
+    }
+
+    #[test]
+    fn a_topic_has_a_heading_of_its_own_or_is_none() {
+        let evicted = [
+            finding("The scheduler evicts pods from an unreachable node.", "Nodes › Eviction"),
+            finding("Pods on an unreachable node are evicted after five minutes.", "Nodes › Eviction"),
+        ];
+        let expired = |heading| {
+            [
+                "Certificates of the cluster expire after a year.",
+                "A certificate of the cluster that expires is renewed.",
+            ]
+            .map(|text| finding(text, heading))
+        };
+        for (heading, titles) in [("Nodes › Eviction", ["Eviction", "Nodes"]), ("Eviction", ["Eviction", OTHERS])] {
+            let all: Vec<Finding> = evicted.iter().cloned().chain(expired(heading)).collect();
+            let topics = grouped(&all.iter().collect::<Vec<_>>());
+            assert_eq!(topics.iter().map(|topic| topic.title.as_str()).collect::<Vec<_>>(), titles);
+        }
     }
 
     #[test]

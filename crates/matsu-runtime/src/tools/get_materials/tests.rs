@@ -6,6 +6,7 @@ use matsu_core::ports::store::EdgeView;
 use matsu_core::research::evidence::{
     Adoption, Claim, Edge, Extraction, Fragment, PageOrigin, Relation, ScorePart, SourcePage,
 };
+use matsu_core::research::headings::Headings;
 
 use super::*;
 
@@ -40,7 +41,7 @@ fn view(text: &str, quote: &str, context: &str, n: i64) -> ClaimView {
         page_id: page.id.clone(),
         position: 0,
         text: text.to_owned(),
-        heading: String::new(),
+        headings: Headings::default(),
         offset: 0,
         hash: String::new(),
         sketch: 0,

@@ -11,6 +11,7 @@ use matsu_core::ports::store::{
 };
 use matsu_core::principal::Principal;
 use matsu_core::research::evidence::{Fragment, Relation, SourcePage};
+use matsu_core::research::headings::Headings;
 use matsu_core::research::search::SearchStatus;
 
 use super::evidence_rows::{self, claim_columns, edge_columns, fragment_columns, json, not_cancelled, page_columns};
@@ -31,7 +32,7 @@ const FRAGMENTS_OF: Sql = Sql::both(concat!(
      WHERE p.url = $1 AND p.owner = $2 ORDER BY f.position"
 ));
 const PASSAGES: Sql = Sql::both(concat!(
-    "SELECT f.id, f.page_id, p.domain, f.text, f.sketch FROM task_pages t JOIN pages p ON p.id = t.page_id \
+    "SELECT f.id, f.page_id, p.domain, f.text, f.heading, f.sketch FROM task_pages t JOIN pages p ON p.id = t.page_id \
      JOIN fragments f ON f.page_id = p.id AND f.content_hash = p.content_hash WHERE t.task_id = $1 AND ",
     not_cancelled!("t.job_id"),
     " ORDER BY f.id LIMIT $2"
@@ -185,6 +186,7 @@ impl Transition for PassagesOf {
                     page_id: PageId::from_text(c.text()?),
                     domain: c.text()?,
                     text: c.text()?,
+                    headings: Headings::from_stored(&c.text()?),
                     sketch: c.int()?.cast_unsigned(),
                 })
             })

@@ -4,6 +4,7 @@ use matsu_core::id::{ClaimId, EdgeId, FragmentId, JobId, PageId, TaskId};
 use matsu_core::ports::store::StoreError;
 use matsu_core::principal::Principal;
 use matsu_core::research::evidence::{Adoption, Claim, Edge, Extraction, Fragment, PageOrigin, Relation, SourcePage};
+use matsu_core::research::headings::Headings;
 
 use crate::sql::{Columns, internal};
 
@@ -65,7 +66,7 @@ pub fn fragment(c: &mut Columns<'_>) -> Result<Fragment, StoreError> {
         page_id: PageId::from_text(c.text()?),
         position: c.count()?,
         text: c.text()?,
-        heading: c.text()?,
+        headings: Headings::from_stored(&c.text()?),
         offset: c.count()?,
         hash: c.text()?,
         sketch: c.int()?.cast_unsigned(),

@@ -15,6 +15,7 @@ use matsu_core::research::agreement::Statement;
 use matsu_core::research::confidence::{Confidence, Vote, counted_edges};
 use matsu_core::research::evidence::{Adoption, Relation};
 use matsu_core::research::fingerprint::fingerprint;
+use matsu_core::research::headings::subject;
 use matsu_core::research::sentences::is_wide;
 
 use super::evidence_rows::{not_cancelled, number, to_json};
@@ -70,7 +71,7 @@ const SAME_CLAIM: Sql = Sql::both(concat!(
 /// Claims that may be copies: about as long, and with two of three long words. Only these few are compared word by word,
 /// because a task may have thousands of claims and this runs while other writes wait.
 const MAY_BE_COPIES: Sql = Sql::both(concat!(
-    "SELECT c.id, c.text FROM claims c WHERE c.task_id = $1 AND CAST(length(c.text) AS BIGINT) BETWEEN $2 AND $3 AND \
+    "SELECT c.id, c.text, c.context FROM claims c WHERE c.task_id = $1 AND CAST(length(c.text) AS BIGINT) BETWEEN $2 AND $3 AND \
      (c.text LIKE $4 AND c.text LIKE $5 OR c.text LIKE $4 AND c.text LIKE $6 OR c.text LIKE $5 AND c.text LIKE $6) AND ",
     not_cancelled!("c.job_id"),
     " ORDER BY c.seq"
@@ -118,6 +119,14 @@ fn patterns(text: &str) -> Option<[String; 3]> {
     words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
     let word = |at: usize| words.get(at).or(words.last()).map(|word| format!("%{word}%"));
     Some([word(0)?, word(1)?, word(2)?])
+}
+
+/// What tells a claim from others: its words, and what they are about if they do not say it.
+fn identity(text: &str, context: &str) -> String {
+    match subject(text, context) {
+        "" => fingerprint(text),
+        about => fingerprint(format!("{about}\n{text}")),
+    }
 }
 
 impl Transition for RecordEvidence {
@@ -221,13 +230,14 @@ impl By<'_> {
         let id = tx.row(&UPSERT_PAGE, row).await?.ok_or_else(|| internal("a page has no id"))?.only_text()?;
         let id = PageId::from_text(id);
         for fragment in &new.fragments {
+            let headings = fragment.headings.to_stored();
             let row = params![
                 &fragment.id,
                 &id,
                 &page.content_hash,
                 fragment.position,
                 &fragment.text,
-                &fragment.heading,
+                &headings,
                 fragment.offset,
                 &fragment.hash,
                 fragment.sketch.cast_signed(),
@@ -253,7 +263,7 @@ impl By<'_> {
         stored: &HashMap<FragmentId, FragmentId>,
     ) -> Result<WrittenClaim, StoreError> {
         let fragment = stored.get(&claim.fragment_id).unwrap_or(&claim.fragment_id);
-        let (hash, parts) = (fingerprint(&claim.text), to_json(&claim.parts)?);
+        let (hash, parts) = (identity(&claim.text, &claim.context), to_json(&claim.parts)?);
         let row = params![
             &claim.id,
             self.task_id,
@@ -273,7 +283,7 @@ impl By<'_> {
         // The same statement in another place is one claim with two origins, whichever search found it.
         let known = match tx.row(&SAME_CLAIM, params![self.task_id, &hash, fragment]).await? {
             Some(known) => Some(ClaimId::from_text(known.only_text()?)),
-            None => self.near_claim(tx, &claim.text).await?,
+            None => self.near_claim(tx, &claim.text, &claim.context).await?,
         };
         let (id, is_new) = match known {
             Some(known) => (known, false),
@@ -289,7 +299,7 @@ impl By<'_> {
 
     /// The first claim of the task that says the same in nearly the same words. It is looked up behind the task's lock, so
     /// that two searches which end at once cannot both write theirs.
-    async fn near_claim(&self, tx: &mut Tx<'_>, text: &str) -> Result<Option<ClaimId>, StoreError> {
+    async fn near_claim(&self, tx: &mut Tx<'_>, text: &str, context: &str) -> Result<Option<ClaimId>, StoreError> {
         let Some(patterns) = patterns(text) else { return Ok(None) };
         let chars = i64::try_from(text.chars().count()).map_err(internal)?;
         let (shortest, longest) = (chars - chars / LENGTH_PART, chars + chars / LENGTH_PART);
@@ -298,8 +308,8 @@ impl By<'_> {
         let row = params![self.task_id, shortest, longest, first, second, third];
         for row in tx.rows(&MAY_BE_COPIES, row).await? {
             let mut c = row.columns();
-            let (id, known) = (c.text()?, c.text()?);
-            if statement.is_same_as(&known) {
+            let (id, known, its_context) = (c.text()?, c.text()?, c.text()?);
+            if subject(text, context) == subject(&known, &its_context) && statement.is_same_as(&known) {
                 return Ok(Some(ClaimId::from_text(id)));
             }
         }

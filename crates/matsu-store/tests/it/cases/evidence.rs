@@ -34,7 +34,7 @@ pub fn page(t: &TestStore, url: &str, texts: &[&str]) -> NewPage {
         page_id: id.clone(),
         position: n as u32,
         text: (*text).to_owned(),
-        heading: "Guide".to_owned(),
+        headings: "Guide".into(),
         offset: n as u32 * 100,
         hash: fingerprint(text),
         sketch: u64::MAX - n as u64,
@@ -228,6 +228,30 @@ pub async fn the_same_statement_elsewhere_is_one_claim_with_two_origins(t: TestS
     assert_eq!(urls(1 - place), ["https://b.org/1", "https://c.org/1"], "the fragment that it names besides its own");
     assert!(found.claims.iter().flat_map(|view| &view.edges).all(|edge| edge.edge.relation == Relation::Origin));
     assert_eq!(found.claims[place].confidence, 500, "a copy confirms nothing");
+}
+
+pub async fn the_same_few_words_under_two_headings_are_two_claims(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    for (n, (text, context)) in [
+        ("Default: no timeout at all.", "Options › connectTimeout"),
+        ("Default: no timeout at all.", "Options › readTimeout"),
+        ("Default: no timeout at all.", "Options › readTimeout"),
+        ("By default the client waits without any limit for an answer.", "Options › connectTimeout"),
+        ("By default the client waits without any limit for an answer.", "Options › readTimeout"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let new = page(&t, &format!("https://s{n}.org/1"), &[text]);
+        let claims = vec![NewClaim { context: context.to_owned(), ..claim(&t, text, &new.fragments[0].id) }];
+        let evidence = NewEvidence { page: Some(new), claims, ..NewEvidence::default() };
+        t.store.run(RecordEvidence { lease: lease(&job), evidence, now: t.now() }).await.unwrap();
+    }
+    let materials = t.store.run(ReadMaterials { task_id: task, wish: all() }).await.unwrap();
+    let mut seen: Vec<(&str, usize)> =
+        materials.claims.iter().map(|view| (view.claim.context.as_str(), view.edges.len())).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, [("Options › connectTimeout", 1), ("Options › connectTimeout", 2), ("Options › readTimeout", 2)]);
 }
 
 pub async fn a_statement_in_nearly_the_same_words_is_one_claim_with_two_origins(t: TestStore) {
