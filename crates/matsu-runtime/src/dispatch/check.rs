@@ -190,6 +190,10 @@ fn one_in_words(expected: &str) -> String {
     match expected.split_once(' ') {
         Some(("integer", bounds)) if bounds.contains("..") => format!("a whole number from {}", plain(bounds)),
         Some(("integer", bounds)) => format!("a whole number of {}", plain(bounds)),
+        Some(("number", bounds)) => match bounds.split_once("..") {
+            Some((least, most)) => format!("a number from {} to {}", whole(least), whole(most)),
+            None => format!("a number of {}", plain(whole(bounds))),
+        },
         Some(("string", bounds)) => format!("a string {}", plain(bounds)),
         Some(("array", bounds)) => format!("a list {}", plain(bounds)),
         Some(_) => expected.to_owned(),
@@ -200,6 +204,11 @@ fn one_in_words(expected: &str) -> String {
             other => format!("a {other}"),
         },
     }
+}
+
+/// `1.0` as people write it.
+fn whole(number: &str) -> &str {
+    number.strip_suffix(".0").unwrap_or(number)
 }
 
 fn unknown(path: &str, name: &str, known: &Map<String, Value>) -> ToolError {

@@ -255,6 +255,11 @@ impl McpHandler {
     }
 }
 
+fn not_found(method: &str) -> ErrorData {
+    let message = format!("there is no method {method}; this server has tools and tasks only");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+}
+
 impl ServerHandler for McpHandler {
     fn get_info(&self) -> InitializeResult {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_tasks().build();
@@ -384,7 +389,7 @@ impl ServerHandler for McpHandler {
         if METHODS.contains(&method.as_str()) && !is_legacy_only {
             return Err(ErrorData::invalid_params(format!("the params of {method} have the wrong shape"), None));
         }
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
+        Err(not_found(&method))
     }
 
     // Prompts, resources and completions are not declared, so their methods do not exist; the SDK would answer them
@@ -395,7 +400,7 @@ impl ServerHandler for McpHandler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        Err(not_found(ListPromptsRequestMethod::VALUE))
     }
 
     async fn list_resources(
@@ -403,7 +408,7 @@ impl ServerHandler for McpHandler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        Err(not_found(ListResourcesRequestMethod::VALUE))
     }
 
     async fn list_resource_templates(
@@ -411,7 +416,7 @@ impl ServerHandler for McpHandler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+        Err(not_found(ListResourceTemplatesRequestMethod::VALUE))
     }
 
     async fn complete(
@@ -419,7 +424,7 @@ impl ServerHandler for McpHandler {
         _request: CompleteRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+        Err(not_found(CompleteRequestMethod::VALUE))
     }
 
     async fn cancel_task(

@@ -44,6 +44,19 @@ fn a_secret_is_never_repeated() {
 }
 
 #[test]
+fn bounds_of_a_number_are_said_in_words() {
+    let message = |bounds: Value, given: f64| {
+        let mut schema = json!({ "type": "object", "properties": { "confidence": { "type": "number" } } });
+        let property = schema["properties"]["confidence"].as_object_mut().expect("an object");
+        property.extend(bounds.as_object().expect("an object").clone());
+        arguments(&schema, &json!({ "confidence": given })).expect_err("it is refused").message
+    };
+    let both = message(json!({ "minimum": 0.0, "maximum": 1.0 }), 1.5);
+    assert_eq!(both, "confidence must be a number from 0 to 1, got 1.5");
+    assert_eq!(message(json!({ "minimum": 0.05 }), 0.0), "confidence must be a number of at least 0.05, got 0.0");
+}
+
+#[test]
 fn what_fits_passes() {
     for given in [
         json!({ "task_id": "t" }),
