@@ -47,9 +47,11 @@ async fn add_notification(cx: &ToolContext, key: &SessionKey, fields: &mut Map<S
 async fn add_news(cx: &ToolContext, fields: &mut Map<String, Value>) {
     let unread = cx.runtime.part::<News>().unread(&cx.runtime, &cx.principal).await;
     let instance = cx.instance.as_ref();
-    // What this reply or an earlier one has shown to this very client is no news to it.
+    // What this reply or an earlier one has shown to this very client is no news to it. Not every caller is a client
+    // that is known by its calls: of a single call only the reply is known.
     let shown = |one: &&UnreadResult| {
-        instance.is_some_and(|instance| cx.runtime.cursors().was_sent(instance, &one.task_id, one.revision))
+        names(fields, &one.task_id)
+            || instance.is_some_and(|instance| cx.runtime.cursors().was_sent(instance, &one.task_id, one.revision))
     };
     let folder = cx.workplace.project.as_deref();
     let own = unread.iter().filter(|one| is_news_in(one.started_in.as_deref(), folder));
@@ -62,4 +64,11 @@ async fn add_news(cx: &ToolContext, fields: &mut Map<String, Value>) {
         let text = texts::news(cx.runtime.session_options().language, i64::try_from(news).unwrap_or(i64::MAX));
         fields.insert("news".to_owned(), Value::String(text));
     }
+}
+
+/// Whether a reply shows a task: its only one, or one of a list.
+fn names(reply: &Map<String, Value>, task: &TaskId) -> bool {
+    let is_it = |id: Option<&Value>| id.and_then(Value::as_str) == Some(task.as_str());
+    let mut listed = reply.get("tasks").and_then(Value::as_array).into_iter().flatten();
+    is_it(reply.get("task_id")) || listed.any(|line| is_it(line.get("task_id")))
 }
