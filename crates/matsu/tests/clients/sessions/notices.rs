@@ -204,7 +204,7 @@ fn callers_without_a_session_hear_news_of_what_ended_unread() {
     let listed = call_over_stdio(&mut other, None, "get_task_status", json!({}));
     assert_eq!((&listed.body["tasks"][0]["task_id"], listed.body.get("news")), (&json!(task), None), "{listed:?}");
     // A call from a shell is known by nothing, but what its own reply lists is no news either.
-    let single = |tool: &str, arguments: &str| stage.home.run_json(&["call", tool, arguments]);
+    let single = |tool: &str, arguments: &str| stage.home.run(&["call", tool, arguments]);
     assert_eq!(single("list_agents", "{}")["news"], sentence);
     let listed = single("get_task_status", "{}");
     assert_eq!((&listed["tasks"][0]["task_id"], listed.get("news")), (&json!(task), None), "{listed}");
