@@ -17,8 +17,8 @@ use matsu_runtime::tool::native_task::NativeLookup;
 use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Workplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CancelledNotificationParam,
-    CompleteRequestMethod, CompleteRequestParams, CompleteResult, ContentBlock, CustomNotification, CustomRequest,
-    CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject,
+    CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString, ContentBlock, CustomNotification,
+    CustomRequest, CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject,
     ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
     ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProgressNotificationParam, ProtocolVersion, RequestId, ServerCapabilities, UpdateTaskParams,
