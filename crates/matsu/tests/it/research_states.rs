@@ -153,7 +153,7 @@ fn an_engine_that_fails_says_why_in_the_terminal_and_by_its_exit_code() {
         (Some(Mood::Locked), None, "status 401"),
         (Some(Mood::Refusing), None, "status 403"),
         (Some(Mood::Broken), None, "status 500"),
-        (Some(Mood::Babbling), None, "not the JSON"),
+        (Some(Mood::Babbling), None, "not JSON of the expected form"),
         (None, Some(format!("http://127.0.0.1:{closed}")), "connection refused"),
         (None, Some("http://no-such-host.invalid".to_owned()), "unknown host name"),
     ];
