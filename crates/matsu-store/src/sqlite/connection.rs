@@ -46,8 +46,8 @@ const MIGRATIONS: &[&str] = &[
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// What all of them make of an empty file. A test compares, and writes it again. A new store takes this way, in a third
-/// of the time.
+/// What all of them make of an empty file. A test compares, and writes it again. A new store takes this way: in a debug
+/// build all steps take 27 ms, and every test has a store.
 const FRESH: &str = include_str!("../../migrations/sqlite/fresh.sql");
 
 /// For a copy in one step.
