@@ -1,5 +1,5 @@
 // A server of a test's own and a real browser on it. Nothing here waits for time; everything waits for what it wants to see.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,6 +39,8 @@ export class Home {
   }
 
   async close() {
+    // A run that is left alone without its folder starts a daemon, which then serves on the usual port.
+    if (this.process) spawnSync(BINARY, ['--data-dir', this.data, 'shutdown', '--runs'], { env: this.env, stdio: 'ignore' });
     await this.end();
     // The supervisors of runs may still be putting away what theirs left.
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
