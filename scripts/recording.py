@@ -38,14 +38,20 @@ COMMANDS = [
 class Cast:
     def __init__(self, hidden):
         self.events, self.began, self.hidden = [], time.monotonic(), hidden
+        # The end of what was read, if a hidden path may begin there: it can arrive in two pieces.
+        self.rest = ""
 
     def add(self, data):
-        text = data.decode(errors="replace")
+        text = self.rest + data.decode(errors="replace")
         for path, shown in self.hidden:
             text = text.replace(path, shown)
-        self.events.append([time.monotonic() - self.began, text])
+        lengths = (n for path, _ in self.hidden for n in range(1, len(path)) if text.endswith(path[:n]))
+        whole = len(text) - max(lengths, default=0)
+        self.rest = text[whole:]
+        self.events.append([time.monotonic() - self.began, text[:whole]])
 
     def write(self, path):
+        self.events.append([time.monotonic() - self.began, self.rest])
         at, last = 0.0, 0.0
         lines = [json.dumps({"version": 2, "width": COLUMNS, "height": ROWS, "title": "Matsu: the first minute"})]
         for when, text in self.events:
@@ -81,7 +87,7 @@ def main():
     (home / ".claude.json").write_text("{}\n")
     shutil.copytree(ROOT / "docs", home / "matsu/docs")
     environment = {
-        "HOME": str(home), "PATH": f"{home}/bin:/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8",
+        "HOME": str(home), "PATH": f"{home}/bin:/usr/local/bin:/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8",
         "PS1": r"\[\e[1;32m\]$\[\e[0m\] ", "COLUMNS": str(COLUMNS), "LINES": str(ROWS),
     }
     server = subprocess.Popen(
