@@ -75,6 +75,7 @@ advisories: ## Known vulnerabilities; needs the advisory database
 	scripts/advisories.sh
 
 bench: setup ## The figures, measured on this machine (see bench/)
+	@scripts/setup.sh bench
 	$(POSTGRES) bench/run
 
 chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL

@@ -4,6 +4,7 @@
 #   MATSU_BINARY=PATH scripts/dist.sh   pack a binary that was built already, instead of building one
 #   MATSU_GLIBC=2.28 scripts/dist.sh    build for that glibc and newer ones, with zig as the linker (from PyPI)
 #   MATSU_TARGET=TRIPLE scripts/dist.sh build for that target, which the toolchain must have
+#   MATSU_FUNCTIONS=FILE scripts/dist.sh put the functions in the order of that list; each release has its own beside it
 #
 # Needs Python 3.11, npm, objdump and, on Linux, dpkg-deb. For other platforms see .github/workflows/release.yml.
 set -euo pipefail
@@ -32,6 +33,8 @@ if [ -z "${MATSU_BINARY:-}" ]; then
     cargo build --release --locked -p matsu --target "$target"
     MATSU_BINARY="${CARGO_TARGET_DIR:-target}/$target/release/matsu"
   else
+    # Elsewhere the functions stay in the order of the compiler: the linkers there take no list.
+    [ "$target" != x86_64-unknown-linux-gnu ] || export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=$PWD/scripts/dist/linker.sh
     cargo build --release --locked -p matsu
     MATSU_BINARY="${CARGO_TARGET_DIR:-target}/release/matsu"
   fi
@@ -39,4 +42,6 @@ fi
 out=${MATSU_DIST:-dist}
 rm -rf "$out"
 python3 scripts/dist/target.py "$MATSU_BINARY" "$target" "$out"
+functions=$(dirname "$MATSU_BINARY")/functions.txt
+[ ! -e "$functions" ] || gzip -nc "$functions" >"$out/functions-$target.txt.gz"
 python3 scripts/dist/index.py "$out"

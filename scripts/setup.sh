@@ -8,7 +8,8 @@
 #   scripts/setup.sh recording and what the recording is drawn with: Python with venv, fonts
 #   scripts/setup.sh desktop and a desktop that shows notices without a screen: dunst, notify-send, Xvfb, a bus
 #   scripts/setup.sh dist    and what packs and tests the artefacts: Python with venv and YAML, binutils, man, curl,
-#                            Ruby
+#                            Ruby, valgrind
+#   scripts/setup.sh bench   and what the release build needs that is measured: Python, valgrind
 #   scripts/setup.sh chaos   and what the chaos tests need besides: a clock that can be set for one process
 #
 # The Rust toolchain is not installed here: rustup reads rust-toolchain.toml.
@@ -62,8 +63,13 @@ if [ "${1:-}" = desktop ]; then
   command -v Xvfb >/dev/null || install Xvfb xvfb
 fi
 
-if [ "${1:-}" = dist ]; then
+if [ "${1:-}" = dist ] || [ "${1:-}" = bench ]; then
   command -v python3 >/dev/null || install Python python3
+  # The linker of release builds looks with it which functions are used (scripts/dist/linker.sh).
+  if [ "$(uname -sm)" = "Linux x86_64" ]; then command -v valgrind >/dev/null || install valgrind valgrind; fi
+fi
+
+if [ "${1:-}" = dist ]; then
   python3 -c 'import ensurepip, venv' 2>/dev/null || install "venv for Python" python3-venv
   command -v objdump >/dev/null || install "the binary utilities" binutils
   command -v man >/dev/null || install man man-db

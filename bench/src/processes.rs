@@ -84,26 +84,32 @@ fn built(program: &OnceLock<PathBuf>, build: impl FnOnce() -> Result<PathBuf>) -
 
 fn build(name: &str, target: &Path) -> Result<PathBuf> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name).join("Cargo.toml");
-    cargo_build(name, &manifest, target, &[])?;
+    cargo_build(name, &manifest, target, |_| {})?;
     Ok(target.join("release").join(format!("bench-peer-{name}")))
 }
 
+/// Built as `scripts/dist.sh` builds it, with its linker where that is used; or the finished program that
+/// `MATSU_BINARY` names.
 fn build_server(target: &Path) -> Result<PathBuf> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join("Cargo.toml");
-    cargo_build("server", &manifest, target, &["--package", "matsu"])?;
+    if let Some(program) = std::env::var_os("MATSU_BINARY") {
+        return std::path::absolute(program).context("MATSU_BINARY is no path");
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    cargo_build("server", &root.join("Cargo.toml"), target, |cargo| {
+        cargo.args(["--package", "matsu"]);
+        if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+            cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", root.join("scripts/dist/linker.sh"));
+        }
+    })?;
     Ok(target.join("release").join("matsu"))
 }
 
-fn cargo_build(what: &str, manifest: &Path, target: &Path, more: &[&str]) -> Result<()> {
+fn cargo_build(what: &str, manifest: &Path, target: &Path, more: impl FnOnce(&mut Command)) -> Result<()> {
     eprintln!("building {what}");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
-        .arg(manifest)
-        .arg("--target-dir")
-        .arg(target)
-        .args(more)
-        .status()?;
-    ensure!(status.success(), "{what} does not build");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--release", "--locked", "--quiet", "--manifest-path"]).arg(manifest);
+    cargo.arg("--target-dir").arg(target);
+    more(&mut cargo);
+    ensure!(cargo.status()?.success(), "{what} does not build");
     Ok(())
 }

@@ -42,8 +42,7 @@ impl Topics {
     fn commit(&self) {
         if let Some(ledger) = &self.ledger {
             let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            let written =
-                ledger.prepare_cached(ENDED).and_then(|mut sql| sql.execute([]));
+            let written = ledger.prepare_cached(ENDED).and_then(|mut sql| sql.execute([]));
             written.expect("a row can be written");
         }
     }
