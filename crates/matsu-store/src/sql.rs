@@ -286,6 +286,12 @@ pub trait Transition: Request {
         false
     }
 
+    /// A read of one statement, or whose later statements find the same at any later time. On SQLite it needs no
+    /// transaction around it.
+    fn is_single_statement(&self) -> bool {
+        false
+    }
+
     /// Writes a lot that is not looked at again soon. SQLite's cache would keep it all, up to its bound.
     fn is_bulk(&self) -> bool {
         false

@@ -33,6 +33,10 @@ impl Transition for AnyTransition {
         self.0.is_quick()
     }
 
+    fn is_single_statement(&self) -> bool {
+        self.0.is_single_statement()
+    }
+
     fn is_bulk(&self) -> bool {
         self.0.is_bulk()
     }
@@ -44,6 +48,7 @@ impl Transition for AnyTransition {
 
 trait Erased: Send + Sync {
     fn is_quick(&self) -> bool;
+    fn is_single_statement(&self) -> bool;
     fn is_bulk(&self) -> bool;
     fn run<'a>(&'a self, tx: &'a mut Tx<'_>) -> Running<'a>;
 }
@@ -53,6 +58,10 @@ type Running<'a> = Pin<Box<dyn Future<Output = Result<AnyOutput, StoreError>> + 
 impl<T: Transition> Erased for T {
     fn is_quick(&self) -> bool {
         Transition::is_quick(self)
+    }
+
+    fn is_single_statement(&self) -> bool {
+        Transition::is_single_statement(self)
     }
 
     fn is_bulk(&self) -> bool {

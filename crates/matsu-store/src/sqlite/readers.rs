@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::connection;
-use super::writer::run_alone;
+use super::writer::{run_alone, run_now};
 use crate::sql::{Transition, internal};
 
 /// Slow reads at the same time, and connections that are kept for the next read.
@@ -52,7 +52,11 @@ impl Pool {
     fn read<T: Transition>(&self, transition: &T) -> Result<T::Output, StoreError> {
         let taken = lock(&self.idle).pop();
         let mut connection = taken.map_or_else(|| connection::reader(&self.path), Ok)?;
-        let (outcome, _) = run_alone(transition, &mut connection, "BEGIN DEFERRED");
+        let (outcome, _) = if transition.is_single_statement() {
+            run_now(transition, &mut connection)
+        } else {
+            run_alone(transition, &mut connection, "BEGIN DEFERRED")
+        };
         let mut idle = lock(&self.idle);
         if idle.len() < READERS {
             idle.push(connection);

@@ -159,6 +159,11 @@ impl Transition for ReadTask {
         true
     }
 
+    /// A task that was removed between the two statements has left its tombstone, which stays.
+    fn is_single_statement(&self) -> bool {
+        true
+    }
+
     async fn run(&self, tx: &mut Tx<'_>) -> Result<TaskLookup, StoreError> {
         if let Some(row) = tx.row(&TASK, params![&self.0]).await? {
             return Ok(TaskLookup::Found(Box::new(rows::task(&row)?)));
@@ -259,6 +264,10 @@ impl Transition for ReadJob {
         true
     }
 
+    fn is_single_statement(&self) -> bool {
+        true
+    }
+
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Job, StoreError> {
         let row = tx.row(&JOB, params![&self.0]).await?;
         rows::job(&row.ok_or_else(|| StoreError::NotFound { what: "job", id: self.0.to_string() })?)
@@ -271,6 +280,10 @@ impl Transition for ListJobs {
     /// A few jobs of one task, however large their texts are, take less time than to be read by another thread.
     fn is_quick(&self) -> bool {
         self.filter.task_id.is_some() && self.page.limit() <= QUICK_JOBS_MAX
+    }
+
+    fn is_single_statement(&self) -> bool {
+        true
     }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Job>, StoreError> {
