@@ -153,7 +153,12 @@ impl SharedReader {
         let is_first_look = !self.looked;
         self.looked = true;
         let read = self.snapshots.share(&self.id, &self.topic, is_first_look);
-        read.await
+        // A read that ends at its first poll would wake the task that polls it, which then runs once more for nothing,
+        // and wakes a second thread for that. So the first poll is made without a waker.
+        match read.clone().now_or_never() {
+            Some(found) => found,
+            None => read.await,
+        }
     }
 }
 
