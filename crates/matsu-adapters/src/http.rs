@@ -3,10 +3,11 @@
 #![expect(clippy::disallowed_methods, reason = "the one file of this crate that builds HTTP clients")]
 
 pub mod answer;
+mod authorities;
 pub mod guard;
 pub mod names;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use names::GuardedNames;
@@ -14,35 +15,16 @@ use names::GuardedNames;
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
-/// Whether the system has certificates of authorities; looked for once. A client cannot be built with none.
-static HAS_CERTIFICATES: LazyLock<bool> = LazyLock::new(|| {
-    let found = with_ring().no_proxy().build();
-    if let Err(error) = &found {
-        tracing::warn!(
-            error = error as &dyn std::error::Error,
-            "no certificates of authorities were found, so every HTTPS request fails; install ca-certificates"
-        );
-    }
-    found.is_ok()
-});
-
 /// Whether HTTPS works on this system.
 #[must_use]
 pub fn has_certificates() -> bool {
-    *HAS_CERTIFICATES
+    authorities::are_found()
 }
 
 /// Every client begins here. Without certificates it trusts no HTTPS server, and plain HTTP, such as a model on this
 /// machine, still works.
 pub fn builder() -> reqwest::ClientBuilder {
-    if has_certificates() { with_ring() } else { with_ring().tls_certs_only([]) }
-}
-
-/// The TLS library does its cryptography with what the process has chosen for it.
-fn with_ring() -> reqwest::ClientBuilder {
-    // An error means that it was chosen before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
+    reqwest::Client::builder().tls_backend_preconfigured(authorities::client_config())
 }
 
 /// A client for pages of the web: names are resolved through the guard.

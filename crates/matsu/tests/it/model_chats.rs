@@ -1,6 +1,7 @@
 //! Chats with models over REST, answered by the daemon: no client waits for an answer, and none misses one.
 
 mod approvals;
+mod https;
 mod images;
 mod owners;
 mod reload;

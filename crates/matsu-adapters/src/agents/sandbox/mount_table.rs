@@ -35,8 +35,7 @@ pub fn make_plain(path: &Path) -> io::Result<()> {
 
 fn restrict(path: &Path, more: MountFlags) -> io::Result<()> {
     let table = std::fs::read("/proc/self/mountinfo")?;
-    let below = parse(&table).into_iter().filter(|mounted| mounted.at.starts_with(path));
-    for mounted in below {
+    for mounted in parse(&table).filter(|mounted| mounted.at.starts_with(path)) {
         // One that a later mount covers cannot be reached, neither by us nor by the run.
         if !is_visible(&mounted)? {
             continue;
@@ -54,8 +53,8 @@ fn is_visible(mounted: &Mounted) -> io::Result<bool> {
     Ok(stat.stx_mnt_id == mounted.id)
 }
 
-fn parse(table: &[u8]) -> Vec<Mounted> {
-    table.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
+fn parse(table: &[u8]) -> impl Iterator<Item = Mounted> {
+    table.split(|byte| *byte == b'\n').filter_map(parse_line)
 }
 
 /// `id parent device root mount-point options …`
@@ -89,6 +88,9 @@ fn flags_of(options: &str) -> MountFlags {
 
 /// Blanks and the like are written as `\040`.
 fn unescape(field: &[u8]) -> Vec<u8> {
+    if !field.contains(&b'\\') {
+        return field.to_vec();
+    }
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((byte, tail)) = rest.split_first() {
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn a_line_gives_its_place_and_its_restrictions() {
         let line = b"36 35 98:0 /mnt1 /mnt\\040two rw,noatime,nosuid master:1 - ext3 /dev/root rw,errors=continue";
-        let mounted = parse(line).pop().unwrap();
+        let mounted = parse(line).next().unwrap();
         assert_eq!((mounted.id, mounted.at.as_path()), (36, Path::new("/mnt two")));
         assert_eq!(mounted.flags, MountFlags::NOATIME | MountFlags::NOSUID);
     }
