@@ -11,6 +11,8 @@ use super::Dice;
 use crate::api::Api;
 
 const CLIENTS: usize = 3;
+/// Tasks that a client has unfinished at most, about: what is asked for must not outgrow what can be done.
+const AHEAD_MAX: usize = 400;
 
 /// Where the server is at the moment, if it is anywhere.
 #[derive(Clone, Default)]
@@ -104,6 +106,10 @@ impl Client {
     fn work_until(mut self, is_over: &AtomicBool) -> Book {
         let mut count = 0;
         while !is_over.load(Ordering::SeqCst) {
+            if self.is_far_ahead() {
+                std::thread::sleep(Duration::from_millis(200));
+                continue;
+            }
             count += 1;
             let key = format!("{}-{count}", self.nth);
             if let Some(ticket) = self.submit(&key) {
@@ -114,12 +120,19 @@ impl Client {
         self.book
     }
 
+    /// Whether the last task that must be finished by now is not.
+    fn is_far_ahead(&mut self) -> bool {
+        let Some(nth) = self.book.tickets.len().checked_sub(AHEAD_MAX) else { return false };
+        let path = format!("/api/v1/tasks/{}", self.book.tickets[nth].task);
+        self.ask("GET", &path, None).is_none_or(|task| task["finished_at"].is_null())
+    }
+
     /// Asks until it is answered, or gives up after an answer that did not come.
     fn submit(&mut self, key: &str) -> Option<Ticket> {
         let jobs: Vec<Value> = (0..=self.dice.below(3)).map(|_| self.job()).collect();
         let body = json!({ "jobs": jobs, "idempotency_key": key });
         loop {
-            match self.ask("POST", "/test/tasks", &body) {
+            match self.ask("POST", "/test/tasks", Some(&body)) {
                 Some(made) => {
                     self.book.found_again += usize::from(made["existed"] == true);
                     let task = made["task"]["task_id"].as_str().unwrap().to_owned();
@@ -151,7 +164,8 @@ impl Client {
     fn cancel(&mut self, task: &str) -> Cancel {
         std::thread::sleep(Duration::from_millis(self.dice.below(40)));
         let mode = if self.dice.once_in(2) { "graceful" } else { "immediate" };
-        match self.ask("PATCH", &format!("/api/v1/tasks/{task}"), &json!({ "status": "cancelled", "mode": mode })) {
+        match self.ask("PATCH", &format!("/api/v1/tasks/{task}"), Some(&json!({ "status": "cancelled", "mode": mode })))
+        {
             Some(report) if report["was_terminal"] == true => Cancel::Never,
             Some(_) => Cancel::Promised,
             None => Cancel::Unknown,
@@ -159,14 +173,14 @@ impl Client {
     }
 
     /// `None`: no answer, or "not now". Waits for a server first.
-    fn ask(&mut self, method: &str, path: &str, body: &Value) -> Option<Value> {
+    fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> Option<Value> {
         let api = loop {
             match self.endpoint.api() {
                 Some(api) => break api,
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         };
-        match api.send(method, path, Some(body)) {
+        match api.send(method, path, body) {
             Ok(reply) if reply.status == 200 => Some(reply.json()),
             Ok(reply) if reply.status == 503 => self.no_answer(),
             Ok(reply) => panic!("{method} {path}: {reply:?}"),
