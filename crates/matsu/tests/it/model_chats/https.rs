@@ -4,9 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::home::Home;
-
-use super::{hears, open, say, serve};
+use crate::home::{Home, Ran, run};
 
 /// Ends with its owner.
 struct Model {
@@ -41,6 +39,15 @@ impl Drop for Model {
     }
 }
 
+/// What one line of `matsu chat` gets.
+fn asked(home: &Home) -> Ran {
+    let question = home.path("question");
+    std::fs::write(&question, "are you there?").unwrap();
+    let mut command = home.command(&["chat", "--once", "--model", "far"]);
+    command.arg("--config").arg(home.path("config.toml")).stdin(std::fs::File::open(question).unwrap());
+    run(command)
+}
+
 #[test]
 fn a_model_with_a_certificate_of_a_known_authority_answers_and_any_other_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -49,16 +56,11 @@ fn a_model_with_a_certificate_of_a_known_authority_answers_and_any_other_is_refu
 
     let trusting = Home::sqlite().with_variable("SSL_CERT_FILE", authority);
     model.known_in(&trusting);
-    let daemon = serve(&trusting);
-    let chat = open(&daemon, &[]);
-    say(&daemon, &chat, "@far are you there?");
-    hears(&daemon, &chat, "completed", "safely");
+    let answer = asked(&trusting);
+    assert_eq!((answer.code, answer.out.trim()), (0, "safely"), "{answer:?}");
 
     let other = Home::sqlite();
     model.known_in(&other);
-    let daemon = serve(&other);
-    let chat = open(&daemon, &[]);
-    say(&daemon, &chat, "@far are you there?");
-    let refused = hears(&daemon, &chat, "failed", "");
-    assert!(refused.to_string().contains("certificate"), "{refused}");
+    let refused = asked(&other);
+    assert!(refused.code == 1 && refused.err.contains("certificate"), "{refused:?}");
 }

@@ -40,7 +40,12 @@ with open(f"{folder}/names", "w") as file:
 signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names"]
 openssl("x509", "-req", "-in", "leaf.csr", *signed, "-out", "leaf.pem")
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_):
+        """A client that refuses the certificate."""
+
+
+server = Server(("127.0.0.1", 0), Model)
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(f"{folder}/leaf.pem", f"{folder}/key.pem")
 # The handshake is made by the thread of the request: a client that refuses the certificate must not end the server.
