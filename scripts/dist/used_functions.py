@@ -1,7 +1,8 @@
 """Which functions a waiting Matsu uses: used_functions.py PROGRAM FILE writes their names, one on each line, sorted.
 
 A daemon, a relay to it and a server without a daemon are run under valgrind, each with a client that greets, lists the
-tools and calls one, in both eras of the protocol. Then they wait as long as the slower of their loops need for a round.
+tools and calls one, in both eras of the protocol. The daemon also does a task that it gets over HTTP. Then they wait as
+long as the slower of their loops need for a round.
 """
 
 import json
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 program, out = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
@@ -68,6 +70,27 @@ def talk(data, messages, *arguments):
         sys.exit(f"used_functions: the server ended with {server.returncode}")
 
 
+def ask(data, path, body=None):
+    """A request to the daemon over HTTP."""
+    address = json.loads((data / "server.json").read_text())["address"]
+    headers = {"authorization": f"Bearer {(data / 'token').read_text().strip()}", "content-type": "application/json"}
+    content = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(address + path, content, headers), timeout=START_MAX) as answer:
+        return json.load(answer)
+
+
+def do_a_task(data):
+    """A task of two jobs, from its submission until a list shows that it has ended."""
+    jobs = [{"kind": "sleep", "input": {"ms": 20}}, {"kind": "noop"}]
+    task = ask(data, "/test/tasks", {"jobs": jobs})["task"]["task_id"]
+    end = time.monotonic() + START_MAX
+    while ask(data, f"/api/v1/tasks/{task}")["finished_at"] is None:
+        if time.monotonic() > end:
+            sys.exit("used_functions: the task did not end")
+        time.sleep(0.1)
+    ask(data, "/api/v1/tasks")
+
+
 def functions(trace):
     """The names in a trace: each is written out where it first occurs. Recursive calls have a number behind them."""
     found = re.findall(r"^c?fn=\(\d+\) (\S+)$", trace.read_text(), re.MULTILINE)
@@ -76,13 +99,14 @@ def functions(trace):
 
 try:
     data = scratch / "daemon"
-    daemon = subprocess.Popen(traced(data, "serve", "--port", "0"), env=environment, stdout=subprocess.DEVNULL)
+    daemon = subprocess.Popen(traced(data, "serve", "--test-jobs", "--port", "0"), env=environment, stdout=subprocess.DEVNULL)
     try:
         end = time.monotonic() + START_MAX
         while not (data / "server.json").exists():
             if time.monotonic() > end or daemon.poll() is not None:
                 sys.exit("used_functions: the daemon did not start")
             time.sleep(0.1)
+        do_a_task(data)
         talk(data, LEGACY)
         talk(data, MODERN)
     finally:
