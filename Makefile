@@ -34,6 +34,7 @@ run: setup ui ## Build from source, quickly, and start the server (cargo run --p
 	cargo run --profile source --locked -p matsu -- serve
 
 test: setup ui ## All tests, tidy among them, with a private PostgreSQL server and a real Chromium
+	@scripts/setup.sh test
 	RUST_TEST_THREADS=$(TEST_THREADS) MATSU_TEST_POSTGRES_FSYNC=off $(POSTGRES) scripts/test.sh
 	scripts/page-tests.sh
 

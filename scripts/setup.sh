@@ -4,6 +4,7 @@
 #   scripts/setup.sh         what a build needs
 #   scripts/setup.sh ui      and what the web page is built with: Node.js 20 or newer
 #   scripts/setup.sh browser and a Chromium, for the tests of the page
+#   scripts/setup.sh test    and what the tests make certificates with: Python, OpenSSL
 #   scripts/setup.sh remote  and what stands in front of a remote server: Caddy, nginx, ssh
 #   scripts/setup.sh recording and what the recording is drawn with: Python with venv, fonts
 #   scripts/setup.sh desktop and a desktop that shows notices without a screen: dunst, notify-send, Xvfb, a bus
@@ -47,6 +48,11 @@ fi
 if [ "${1:-}" = browser ]; then
   if ! command -v chromium >/dev/null; then install Chromium chromium; fi
   if ! compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null; then install "fonts for ja and ko" fonts-noto-cjk; fi
+fi
+
+if [ "${1:-}" = test ]; then
+  command -v python3 >/dev/null || install Python python3
+  command -v openssl >/dev/null || install OpenSSL openssl
 fi
 
 if [ "${1:-}" = recording ]; then

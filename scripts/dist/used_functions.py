@@ -1,8 +1,8 @@
 """Which functions a waiting Matsu uses: used_functions.py PROGRAM FILE writes their names, one on each line, sorted.
 
 A daemon, a relay to it and a server without a daemon are run under valgrind, each with a client that greets, lists the
-tools and calls one, in both eras of the protocol. The daemon also does a task that it gets over HTTP. Then they wait as
-long as the slower of their loops need for a round.
+tools and calls one, in both eras of the protocol. The daemon also does a task that it gets over HTTP. Then they
+wait for some seconds, so that what runs while nothing happens is in the list, too.
 """
 
 import json

@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
@@ -79,8 +79,6 @@ impl ServerCertVerifier for System {
 
     /// These come from the cryptography alone, so no certificate is read for them.
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        CryptoProvider::get_default()
-            .map(|provider| provider.signature_verification_algorithms.supported_schemes())
-            .unwrap_or_default()
+        ring::default_provider().signature_verification_algorithms.supported_schemes()
     }
 }

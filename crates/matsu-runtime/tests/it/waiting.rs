@@ -1,7 +1,10 @@
 //! Waits through the runtime: what they return, when, and what they cost.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -54,6 +57,29 @@ async fn ten_thousand_waiters_wake_and_share_one_read() {
     assert!(runtime.snapshots().is_empty());
     service.stop().await;
     assert_eq!(store.hub().sleepers(), 0);
+}
+
+/// Counts how often a task that is polled by hand was woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_read_that_ends_at_once_does_not_wake_its_own_task() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let id = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 60_000)]).await.id;
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut reader = runtime.snapshots().reader(id);
+    let read = pin!(reader.read()).poll(&mut Context::from_waker(&waker));
+    assert!(matches!(read, Poll::Ready(Ok(_))), "the memory store answers at once");
+    assert_eq!(woken.0.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(start_paused = true)]

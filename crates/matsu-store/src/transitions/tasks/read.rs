@@ -159,7 +159,7 @@ impl Transition for ReadTask {
         true
     }
 
-    /// A task that was removed between the two statements has left its tombstone, which stays.
+    /// A task that was removed between the two statements has left its tombstone, which stays for long.
     fn is_single_statement(&self) -> bool {
         true
     }

@@ -40,6 +40,7 @@ with open(f"{folder}/names", "w") as file:
 signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names"]
 openssl("x509", "-req", "-in", "leaf.csr", *signed, "-out", "leaf.pem")
 
+
 class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, *_):
         """A client that refuses the certificate."""
